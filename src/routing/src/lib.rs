@@ -1,0 +1,8 @@
+//! The routing brain: assessment, keyword rules, policy, candidates and utility, history, memory, quota and prices as
+//! pure functions of data. Clocks and random numbers are arguments; there is no I/O here (routing.md 2–17).
+
+pub mod assessment;
+pub mod reason;
+pub mod stop_words;
+pub mod text;
+pub mod timestamp;
