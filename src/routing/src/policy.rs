@@ -13,39 +13,8 @@ use crate::profile::Profile;
 use crate::registry::{Entry, ModelRef, Registry};
 use crate::requirement::{Floor, RequirementThresholds};
 use crate::rules::BUILT_IN_RULES;
-
-/// Whether tools that a request does not need are only named or switched off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ToolRouting {
-    /// Text only.
-    #[default]
-    Advise,
-    /// Deactivate for this request.
-    Enforce,
-}
-
-/// What the cost term of the utility stands on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CostBasis {
-    /// One prior per tier.
-    #[default]
-    Tiers,
-    /// Estimates from prices, when all are known.
-    Prices,
-}
-
-/// What happens when nothing reaches the floor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OnFloorUnmet {
-    /// The strongest tier there is, with a warning.
-    #[default]
-    Strongest,
-    /// No decision.
-    Refuse,
-}
+use crate::selection::{CostBasis, OnFloorUnmet};
+use crate::tool_routing::ToolRouting;
 
 /// How much of a request's text is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

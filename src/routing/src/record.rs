@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::assessment::Assessment;
-use crate::follow_up::FollowUpKind;
+use crate::follow_up::FollowUp;
 use crate::reason::{Exclusion, Fallback, Reason, Warning};
 use crate::registry::ModelRef;
 use crate::requirement::{Raise, ValidationRequirement};
@@ -45,7 +45,7 @@ pub struct Decision {
     /// What made it necessary.
     pub kind: DecisionKind,
     /// How the text relates to the one before.
-    pub follow_up: FollowUpKind,
+    pub follow_up: FollowUp,
     /// SHA-256 of the request text, hex.
     pub request_digest: String,
     /// Length of the request, in UTF-16 units.
@@ -123,10 +123,10 @@ pub struct Selected {
     pub thinking_level: String,
     /// Whether the model does not support the wanted effort.
     pub effort_clamped: bool,
-    /// Estimated probability of success, 0..=1; null for a model chosen by the user.
-    pub success: Option<f64>,
-    /// Utility; null for a model chosen by the user.
-    pub utility: Option<f64>,
+    /// Estimated probability of success, 0..=1.
+    pub success: f64,
+    /// Utility under the profile.
+    pub utility: f64,
     /// Whether it reaches the profile's minimum success.
     pub eligible: bool,
     /// Whether it was taken to learn about it.

@@ -136,7 +136,7 @@ pub struct RequestSettings {
     pub telemetry: Option<bool>,
     /// Whether tools that are not needed are taken away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_routing: Option<crate::policy::ToolRouting>,
+    pub tool_routing: Option<crate::tool_routing::ToolRouting>,
     /// Models per tier; each given tier replaces the policy's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tiers: BTreeMap<Tier, Vec<ModelRef>>,
