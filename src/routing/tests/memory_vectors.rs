@@ -37,7 +37,8 @@ struct WordsRow {
 }
 
 fn vectors() -> Vectors {
-    serde_json::from_str(include_str!("vectors/memory.json")).unwrap()
+    serde_json::from_str(include_str!("vectors/memory.json"))
+        .expect("the vectors are JSON of this form")
 }
 
 fn index(vectors: &Vectors) -> MemoryIndex<()> {
