@@ -4,16 +4,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use decision::vocabulary::{Effort, Tier};
+use decision::vocabulary::Tier;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
-use crate::keywords::{GroupEdit, Keywords, RuleGroup};
-use crate::profile::Profile;
-use crate::registry::{Entry, ModelRef, Registry};
+use crate::keywords::{self, GroupEdit, Keywords};
+use crate::profile::{self, Profile};
+use crate::registry::{Capabilities, Entry, ModelRef, Prices, Registry, STALE_AFTER_DAYS};
 use crate::requirement::{Floor, RequirementThresholds};
-use crate::rules::BUILT_IN_RULES;
+use crate::rules::RuleId;
 use crate::selection::{CostBasis, OnFloorUnmet};
+use crate::thinking::EffortSet;
 use crate::tool_routing::ToolRouting;
 
 /// How much of a request's text is kept.
@@ -141,11 +142,11 @@ pub struct PolicyModel {
     /// Tokens it can hold.
     pub context_window: Option<u64>,
     /// Efforts it supports; all five when `None`.
-    pub efforts: Option<Vec<Effort>>,
+    pub efforts: Option<EffortSet>,
     /// What it can do.
-    pub capabilities: Option<Vec<crate::registry::Capability>>,
+    pub capabilities: Option<Capabilities>,
     /// USD per million tokens.
-    pub prices: Option<crate::registry::Prices>,
+    pub prices: Option<Prices>,
     /// Not to be used.
     pub disabled: bool,
 }
@@ -220,8 +221,8 @@ pub struct Policy {
     pub source: PolicySource,
     /// Models by tier.
     pub registry: Registry,
-    /// Keyword groups, with those of the added rules.
-    pub keywords: Arc<Keywords>,
+    /// Keyword groups with the policy's own; `None` where the built-in ones hold as they are.
+    keywords: Option<Arc<Keywords>>,
     /// What is not as it should be, though accepted.
     pub warnings: Vec<Problem>,
 }
@@ -249,6 +250,7 @@ impl Policy {
         let mut problems = Vec::new();
         check_numbers(&source, &mut problems);
         check_profile(&source, &mut problems);
+        check_rules(&source, &mut problems);
         let registry = compile_registry(&source, today, &mut problems);
         let keywords = compile_keywords(&source, &mut problems);
         let failed = problems.iter().any(|problem| problem.severity == Severity::Error);
@@ -265,6 +267,21 @@ impl Policy {
         }
     }
 
+    /// Keyword groups, with those of the added rules.
+    #[must_use]
+    pub fn keywords(&self) -> &Keywords {
+        match &self.keywords {
+            Some(own) => own,
+            None => Keywords::builtin(),
+        }
+    }
+
+    /// Ids of the rules the policy added, in order.
+    #[must_use]
+    pub fn added_rule_ids(&self) -> Vec<&str> {
+        self.source.rules.iter().map(|rule| rule.id.as_str()).collect()
+    }
+
     /// First 10 hex digits of the digest.
     #[must_use]
     pub fn revision(&self) -> &str {
@@ -276,13 +293,13 @@ impl Policy {
     #[must_use]
     pub fn profile(&self, name: &str) -> Option<Profile> {
         let own = self.source.profiles.iter().find(|profile| profile.name == name);
-        own.cloned().or_else(|| Profile::builtin(name))
+        own.cloned().or_else(|| Profile::built_in(name))
     }
 
     /// Names of every profile there is, own ones first.
     pub fn profile_names(&self) -> impl Iterator<Item = &str> {
         let own = self.source.profiles.iter().map(|profile| profile.name.as_str());
-        own.chain(Profile::BUILT_IN_NAMES.iter().copied())
+        own.chain(profile::BUILT_IN_NAMES.iter().copied())
     }
 
     /// The thresholds of [`crate::requirement`].
@@ -328,96 +345,105 @@ fn check_numbers(source: &PolicySource, problems: &mut Vec<Problem>) {
 
 fn check_profile(source: &PolicySource, problems: &mut Vec<Problem>) {
     for profile in &source.profiles {
-        if Profile::BUILT_IN_NAMES.contains(&profile.name.as_str()) {
+        if profile::BUILT_IN_NAMES.contains(&profile.name.as_str()) {
             let path = format!("profiles[{}]", profile.name);
             problems.push(Problem::error(path, "has the name of a built-in profile; choose another"));
         }
     }
-    let known = Profile::BUILT_IN_NAMES.contains(&source.profile.as_str())
+    let known = profile::BUILT_IN_NAMES.contains(&source.profile.as_str())
         || source.profiles.iter().any(|profile| profile.name == source.profile);
     if !known {
         let own = source.profiles.iter().map(|profile| profile.name.as_str());
-        let names: Vec<_> = own.chain(Profile::BUILT_IN_NAMES.iter().copied()).collect();
+        let names: Vec<_> = own.chain(profile::BUILT_IN_NAMES.iter().copied()).collect();
         let message = format!("`{}` is unknown; there are {}", source.profile, names.join(", "));
         problems.push(Problem::error("profile", message));
     }
 }
 
 fn compile_registry(source: &PolicySource, today: Date, problems: &mut Vec<Problem>) -> Registry {
-    let mut registry = Registry::builtin();
-    for (tier, models) in &source.tiers {
-        let path = format!("tiers[{tier}].models");
-        if models.is_empty() {
-            problems.push(Problem::error(path, "names no model; leave the tier out to keep the built-in one"));
-            continue;
-        }
-        if !source.models.is_empty() {
+    let mut registry = Registry::built_in().clone();
+    if !source.models.is_empty() {
+        for (tier, models) in &source.tiers {
             let unknown = |wanted: &&ModelRef| !source.models.iter().any(|model| model.model == **wanted);
             for model in models.iter().filter(unknown) {
-                problems.push(Problem::error(&path, format!("`{model}` is not in `models`; add it there")));
+                let path = format!("tiers[{tier}].models");
+                problems.push(Problem::error(path, format!("`{model}` is not in `models`; add it there")));
             }
         }
-        registry.replace_tier(*tier, models);
+    }
+    if let Err(error) = registry.replace_tiers(&source.tiers) {
+        problems.push(Problem::error("tiers", error.to_string()));
     }
     for model in &source.models {
         let path = format!("models[{}]", model.model);
-        let Some(entry) = registry.entry_mut(&model.model) else {
-            problems.push(Problem::warning(path, "is in no tier and never chosen"));
-            continue;
-        };
-        describe(entry, model);
-        match &model.prices {
-            None => problems.push(Problem::warning(path, "has no prices; its cost stays unknown")),
-            Some(prices) => {
-                if let Err(message) = prices.check() {
-                    problems.push(Problem::error(format!("{path}.prices"), message));
-                }
-                if prices.is_stale(today) {
-                    problems.push(Problem::warning(format!("{path}.prices.asOf"), "is more than 90 days ago"));
-                }
+        match registry.entry(&model.model) {
+            None => problems.push(Problem::warning(path, "is in no tier and never chosen")),
+            Some(entry) => {
+                let entry = describe(entry.clone(), model);
+                registry.put(entry);
+                check_prices(&path, model, today, problems);
             }
         }
     }
     registry
 }
 
-fn describe(entry: &mut Entry, model: &PolicyModel) {
-    let PolicyModel { model: _, context_window, efforts, capabilities, prices, disabled } = model.clone();
-    entry.context_window = context_window.or(entry.context_window);
-    if let Some(efforts) = efforts {
-        entry.efforts = efforts;
+fn check_prices(path: &str, model: &PolicyModel, today: Date, problems: &mut Vec<Problem>) {
+    match &model.prices {
+        None => problems.push(Problem::warning(path, "has no prices; its cost stays unknown")),
+        Some(prices) if prices.stale(today) => {
+            let message = format!("is more than {STALE_AFTER_DAYS} days ago; look the price up again");
+            problems.push(Problem::warning(format!("{path}.prices.asOf"), message));
+        }
+        Some(_) => {}
     }
-    if let Some(capabilities) = capabilities {
-        entry.capabilities = capabilities;
-    }
-    entry.prices = prices.or(entry.prices.take());
-    entry.disabled = disabled;
 }
 
-fn compile_keywords(source: &PolicySource, problems: &mut Vec<Problem>) -> Option<Arc<Keywords>> {
+fn describe(mut entry: Entry, model: &PolicyModel) -> Entry {
+    let PolicyModel { model: _, context_window, efforts, capabilities, prices, disabled } = model;
+    entry.context_window = context_window.or(entry.context_window);
+    entry.efforts = efforts.unwrap_or(entry.efforts);
+    entry.capabilities = capabilities.or(entry.capabilities);
+    if let Some(prices) = prices {
+        entry.prices = Some(Arc::new(prices.clone()));
+    }
+    entry.disabled = *disabled;
+    entry
+}
+
+fn check_rules(source: &PolicySource, problems: &mut Vec<Problem>) {
     for (at, id) in source.disabled_rules.iter().enumerate() {
-        if !BUILT_IN_RULES.contains(&id.as_str()) {
-            let message = format!("`{id}` is no built-in rule; there are {}", BUILT_IN_RULES.join(", "));
+        if !RuleId::BUILTIN.iter().any(|rule| rule.as_str() == id) {
+            let names: Vec<_> = RuleId::BUILTIN.iter().map(RuleId::as_str).collect();
+            let message = format!("`{id}` is no built-in rule; there are {}", names.join(", "));
             problems.push(Problem::error(format!("disabledRules[{at}]"), message));
         }
     }
-    for rule in &source.rules {
-        if BUILT_IN_RULES.contains(&rule.id.as_str()) {
-            let path = format!("rules[{}].id", rule.id);
-            problems.push(Problem::error(path, "is the id of a built-in rule; choose another"));
+    for (at, rule) in source.rules.iter().enumerate() {
+        if RuleId::BUILTIN.iter().any(|builtin| builtin.as_str() == rule.id) {
+            problems.push(Problem::error(format!("rules[{at}].id"), "is the id of a built-in rule; choose another"));
         }
     }
-    let builtin = Keywords::builtin();
+}
+
+/// `None` when a term is wrong; `Some(None)` where the built-in groups hold as they are.
+#[allow(clippy::option_option)]
+fn compile_keywords(source: &PolicySource, problems: &mut Vec<Problem>) -> Option<Option<Arc<Keywords>>> {
     if source.keywords.is_empty() && source.rules.is_empty() {
-        return Some(builtin);
+        return Some(None);
     }
     let rules: Vec<_> = source
         .rules
         .iter()
-        .map(|rule| RuleGroup { id: rule.id.clone(), patterns: rule.patterns.clone(), unless: rule.unless.clone() })
+        .map(|rule| keywords::AddedRule {
+            id: rule.id.clone(),
+            patterns: rule.patterns.clone(),
+            unless: rule.unless.clone(),
+        })
         .collect();
-    match builtin.extended(&source.keywords, &rules) {
-        Ok(keywords) => Some(Arc::new(keywords)),
+    let compiled = Keywords::builtin().with_edits(&source.keywords).and_then(|edited| edited.with_rules(&rules));
+    match compiled {
+        Ok(keywords) => Some(Some(Arc::new(keywords))),
         Err(wrong) => {
             problems.extend(wrong.into_iter().map(|problem| Problem::error(problem.path, problem.message)));
             None

@@ -10,6 +10,7 @@ use crate::assessment::Assessment;
 use crate::follow_up::FollowUp;
 use crate::reason::{Exclusion, Fallback, Reason, Warning};
 use crate::registry::ModelRef;
+use crate::tool_routing::ToolPlan;
 use crate::requirement::{Raise, ValidationRequirement};
 
 /// What made a decision necessary.
@@ -70,7 +71,7 @@ pub struct Decision {
     /// Names of skills worth loading.
     pub skills: Vec<String>,
     /// Tools of this request.
-    pub tools: ToolsResult,
+    pub tools: ToolPlan,
     /// What the baseline would have cost.
     pub counterfactual: Option<Counterfactual>,
     /// What moving away from the current model costs.
@@ -153,17 +154,6 @@ pub struct Excluded {
     pub model: ModelRef,
     /// Why.
     pub reason: Exclusion,
-}
-
-/// Tools for this request, by the names the client gave.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ToolsResult {
-    /// Kinds that are needed.
-    pub needed: Vec<String>,
-    /// Kinds that are not expected.
-    pub unneeded: Vec<String>,
-    /// Active tools to switch off, only when the policy enforces.
-    pub deactivate: Vec<String>,
 }
 
 /// What the baseline would have cost.

@@ -10,7 +10,10 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::registry::{ModelRef, Prices};
+use crate::registry::Capability;
+use crate::skills::Skill;
 use crate::text;
+use crate::thinking::EffortSet;
 
 /// Longest request text, in UTF-16 units.
 pub const MAX_REQUEST_UNITS: usize = 100_000;
@@ -88,7 +91,7 @@ pub struct RouteRequest {
     pub tools: Vec<String>,
     /// Known skills.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub skills: Vec<SkillInfo>,
+    pub skills: Vec<Skill>,
     /// All 18 labels, which skip the assessment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<Value>,
@@ -112,7 +115,7 @@ pub struct RequestModel {
     pub context_window: Option<u64>,
     /// Efforts it supports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub efforts: Option<Vec<Effort>>,
+    pub efforts: Option<EffortSet>,
     /// USD per million tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<Prices>,
@@ -177,7 +180,7 @@ pub struct Constraints {
     pub exclude: Vec<ModelRef>,
     /// Capabilities the model must have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub capabilities: Vec<String>,
+    pub capabilities: Vec<Capability>,
 }
 
 impl Constraints {
@@ -222,16 +225,6 @@ pub struct CurrentModel {
     pub model: ModelRef,
     /// Its effort.
     pub effort: Effort,
-}
-
-/// A skill the agent could load.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SkillInfo {
-    /// Its name.
-    pub name: String,
-    /// What it is for.
-    pub description: String,
 }
 
 impl RouteRequest {
@@ -293,16 +286,6 @@ impl RouteRequest {
         for (at, provider) in self.providers.iter().flatten().enumerate() {
             if provider.trim().is_empty() {
                 errors.push(FieldError::new(format!("providers[{at}]"), "must not be blank"));
-            }
-        }
-        for (at, model) in self.models.iter().flatten().enumerate() {
-            if model.efforts.as_ref().is_some_and(Vec::is_empty) {
-                errors.push(FieldError::new(format!("models[{at}].efforts"), "must name at least one effort"));
-            }
-            if let Some(prices) = &model.prices
-                && let Err(message) = prices.check()
-            {
-                errors.push(FieldError::new(format!("models[{at}].prices"), message));
             }
         }
     }

@@ -1,9 +1,8 @@
 //! Who judges a request: given labels, the task that goes on, memory, the decision model, or the keyword rules; and
 //! which rules fire whatever they say (routing.md 2, 3, 5).
 
-use decision::answers::Answers;
-use decision::labels::Labels;
-use decision::vocabulary::{QuestionId, Tier};
+use decision::Labels;
+use decision::vocabulary::Tier;
 
 use super::Prepared;
 use crate::assessment::{Assessment, Source};
@@ -12,7 +11,7 @@ use crate::reason::Fallback;
 use crate::record::{MemoryProvenance, ModelProvenance, Truncated};
 use crate::request::{FieldError, RouteRequest};
 use crate::requirement::FiredRule;
-use crate::{from_answers, rules};
+use crate::from_answers;
 
 /// What the caller found out about [`Prepared::question`].
 #[derive(Debug, Clone)]
@@ -24,8 +23,8 @@ pub enum Judgement<'a> {
     },
     /// The decision model answered.
     Model {
-        /// Its answers, valid for our questions.
-        answers: &'a Answers,
+        /// Its answers, from [`from_answers::from_answers`].
+        assessment: Assessment,
         /// Which model.
         provenance: ModelProvenance,
         /// What it did not see.
@@ -66,7 +65,7 @@ pub(super) fn from_labels(request: &RouteRequest) -> Result<Option<Assessment>, 
     let Some(tree) = &request.labels else { return Ok(None) };
     match Labels::from_json(tree) {
         Ok(labels) => Ok(Some(from_answers::from_labels(&labels, Source::Memory, 1.0))),
-        Err(errors) => Err(errors.into_iter().map(|error| FieldError::new(error.path, error.message)).collect()),
+        Err(errors) => Err(errors.0.into_iter().map(|error| FieldError::new(error.path, error.message)).collect()),
     }
 }
 
@@ -88,14 +87,14 @@ pub(super) fn judge(prepared: &Prepared<'_>, judgement: Judgement<'_>) -> Judged
         let goes_on = matches!(prepared.effect, Effect::GoOn { .. } | Effect::Repair { .. });
         if let Some(previous) = prepared.previous.filter(|_| goes_on) {
             judged.assessment = previous.assessment.clone();
-            keep_rules(&mut judged.fired, &previous.policy.rules, prepared);
+            keep_rules(prepared, &previous.policy.rules, &mut judged.fired);
         }
         return judged;
     }
     match judgement {
         Judgement::Rules { fallback } => judged.fallback = fallback,
-        Judgement::Model { answers, provenance, truncated } => {
-            judged.assessment = from_answers::from_answers(answers);
+        Judgement::Model { assessment, provenance, truncated } => {
+            judged.assessment = assessment;
             judged.model = Some(provenance);
             judged.truncated = truncated;
             if judged.was_truncated() {
@@ -113,29 +112,18 @@ pub(super) fn judge(prepared: &Prepared<'_>, judgement: Judgement<'_>) -> Judged
 
 /// The rules that fire on the whole text, with the floors of those the policy added.
 fn fired(prepared: &Prepared<'_>) -> Vec<FiredRule> {
-    if prepared.request.kind == crate::request::RequestKind::Direct {
-        return Vec::new();
-    }
-    let source = &prepared.policy.source;
-    rules::fired(&prepared.scan, &source.disabled_rules)
-        .into_iter()
-        .map(|id| {
-            let added = source.rules.iter().find(|rule| rule.id == id);
-            FiredRule { own_floor: added.and_then(|rule| rule.floor), id }
-        })
-        .collect()
+    prepared.fired.iter().map(|id| with_floor(prepared, id.as_str())).collect()
+}
+
+fn with_floor(prepared: &Prepared<'_>, id: &str) -> FiredRule {
+    let added = prepared.policy.source.rules.iter().find(|rule| rule.id == id);
+    FiredRule { id: id.to_owned(), own_floor: added.and_then(|rule| rule.floor) }
 }
 
 /// A task that goes on stays as sensitive as it was.
-fn keep_rules(fired: &mut Vec<FiredRule>, before: &[String], prepared: &Prepared<'_>) {
-    let known: Vec<_> = fired.iter().map(|rule| rule.id.clone()).collect();
-    let source = &prepared.policy.source;
-    let kept = before.iter().filter(|id| !known.contains(id)).map(|id| FiredRule {
-        own_floor: source.rules.iter().find(|rule| rule.id == **id).and_then(|rule| rule.floor),
-        id: id.clone(),
-    });
-    let mut all: Vec<_> = kept.collect();
-    all.append(fired);
+fn keep_rules(prepared: &Prepared<'_>, before: &[String], fired: &mut Vec<FiredRule>) {
+    let mut all: Vec<_> = before.iter().map(|id| with_floor(prepared, id)).collect();
+    all.extend(fired.drain(..).filter(|rule| !before.contains(&rule.id)));
     *fired = all;
 }
 
@@ -156,10 +144,6 @@ fn extend(prepared: &Prepared<'_>, assessment: &mut Assessment) {
         *assessment = follow_up::higher_of(&previous.assessment, assessment);
     }
 }
-
-/// The three answers that choose a model; the least sure of them is the confidence of the whole (routing.md 2).
-pub(crate) const DECISIVE: [QuestionId; 3] =
-    [QuestionId::TaskType, QuestionId::CapabilityTier, QuestionId::ReasoningEffort];
 
 /// Strong and above is sensitive.
 pub(super) const SENSITIVE: Tier = Tier::Strong;

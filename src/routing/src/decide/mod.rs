@@ -23,11 +23,13 @@ pub use trace::{Step, Trace};
 
 use crate::derive::{Derived, derive};
 use crate::follow_up::{self, Effect, FollowUp, Previous, TextFacts};
-use crate::keywords::Scan;
+use crate::keywords::{Group, Scan};
 use crate::policy::Policy;
 use crate::record::Decision;
 use crate::request::{FieldError, RequestKind, RouteRequest};
+use crate::rules::{self, RuleId};
 use crate::selection::NoCandidate;
+use crate::words::Stream;
 
 /// A request that was checked and read, before anybody judged it.
 #[derive(Debug)]
@@ -39,8 +41,8 @@ pub struct Prepared<'a> {
     follow_up: FollowUp,
     effect: Effect,
     text: Cow<'a, str>,
-    scan: Scan,
     derived: Derived,
+    fired: Vec<RuleId>,
     labels: Option<crate::assessment::Assessment>,
 }
 
@@ -60,21 +62,25 @@ pub fn prepare<'a>(
     let labels = judge::from_labels(request)?;
     let (follow_up, effect) = match request.kind {
         RequestKind::Direct => (FollowUp::New, Effect::Fresh),
-        RequestKind::User => relate(&policy.keywords.scan(&request.request), previous, now),
+        RequestKind::User => relate(policy, &request.request, previous, now),
     };
     let text = match (effect, previous.and_then(|previous| previous.request.as_deref())) {
         (Effect::Extend { .. }, Some(before)) => Cow::Owned(follow_up::combine(before, &request.request)),
         _ => Cow::Borrowed(request.request.as_str()),
     };
-    let scan = policy.keywords.scan(&text);
+    let scan = policy.keywords().scan(&text);
     let derived = derive(&scan);
-    Ok(Prepared { request, policy, knobs, previous, follow_up, effect, text, scan, derived, labels })
+    let fired = match request.kind {
+        RequestKind::Direct => Vec::new(),
+        RequestKind::User => rules::fired(&scan, &policy.added_rule_ids(), &policy.source.disabled_rules),
+    };
+    Ok(Prepared { request, policy, knobs, previous, follow_up, effect, text, derived, fired, labels })
 }
 
 /// How a text relates to the last decision, and what follows from that.
-fn relate(scan: &Scan, previous: Option<&Decision>, now: Timestamp) -> (FollowUp, Effect) {
+fn relate(policy: &Policy, text: &str, previous: Option<&Decision>, now: Timestamp) -> (FollowUp, Effect) {
     let Some(previous) = previous else { return (FollowUp::New, Effect::Fresh) };
-    let facts: TextFacts = scan.text_facts();
+    let facts = text_facts(&policy.keywords().scan(text));
     let kind = follow_up::classify(&facts, Some(now.duration_since(previous.created)));
     let before = Previous {
         tier: previous.selected.tier,
@@ -83,6 +89,17 @@ fn relate(scan: &Scan, previous: Option<&Decision>, now: Timestamp) -> (FollowUp
         required_effort: previous.policy.effort,
     };
     (kind, follow_up::effect(kind, &before))
+}
+
+fn text_facts(scan: &Scan<'_>) -> TextFacts {
+    TextFacts {
+        is_chat: scan.whole_text_is(Group::MarkChat, false),
+        only_go_on_words: scan.whole_text_is(Group::FollowGoOn, true),
+        word_count: scan.words().len(Stream::Plain),
+        content_words: scan.content_words(),
+        correction_mark: scan.matches(Group::FollowWrong),
+        adding_word: scan.starts_with(Group::FollowAdd),
+    }
 }
 
 impl Prepared<'_> {
@@ -114,6 +131,17 @@ pub struct Moment<'a> {
     pub task_id: Uuid,
     /// Milliseconds since the request arrived; called twice.
     pub elapsed_millis: &'a dyn Fn() -> f64,
+    /// Whether somebody wants to read how the decision came about.
+    pub explain: Explain,
+}
+
+/// Whether a trace is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Explain {
+    /// It is.
+    Yes,
+    /// It is not.
+    No,
 }
 
 /// A decision with what else its maker should know.
@@ -125,8 +153,8 @@ pub struct Decided {
     pub store: bool,
     /// The decision whose last attempt this message corrects.
     pub corrects: Option<Uuid>,
-    /// Each step, for people.
-    pub trace: Trace,
+    /// Each step, for people, if somebody asked.
+    pub trace: Option<Trace>,
 }
 
 /// Decides.
@@ -143,7 +171,10 @@ pub fn decide(
     let assessed_at = (moment.elapsed_millis)();
     let wish = choose::wish(prepared, &judged);
     let choice = select::choose(prepared, &judged, &wish, state, moment)?;
-    Ok(write::write(prepared, judged, wish, choice, moment, assessed_at))
+    let trace = (moment.explain == Explain::Yes).then(|| trace::tell(prepared, &judged, &wish, &choice));
+    let mut decided = write::write(prepared, judged, wish, choice, moment, assessed_at);
+    decided.trace = trace;
+    Ok(decided)
 }
 
 /// What a direct request gets: no judgement is worth its time there.
