@@ -2,6 +2,7 @@
 //! pure functions of data. Clocks and random numbers are arguments; there is no I/O here (routing.md 2–17).
 
 pub mod assessment;
+pub mod checks;
 pub mod hidden_message;
 pub mod lessons;
 pub mod memory;
