@@ -8,6 +8,7 @@ pub mod lessons;
 pub mod memory;
 pub mod plan;
 pub mod reason;
+pub mod settings;
 pub mod skills;
 pub mod stop_words;
 pub mod text;
