@@ -4,14 +4,12 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use routing::settings::LayaSettings;
+use routing::settings::Settings as LayaSettings;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::CliError;
 
-/// Address of a router that nobody named.
-const DEFAULT_ADDRESS: &str = "http://127.0.0.1:8737";
 /// Key that a router on loopback accepts from anyone.
 const LOCAL_KEY: &str = "local";
 /// Largest file that is read here, in bytes.
@@ -71,23 +69,25 @@ impl Home {
         let Some(laya) = laya else {
             return Ok(Settings { laya: LayaSettings::default(), notes: Vec::new() });
         };
-        let (laya, unknown) = LayaSettings::parse(&laya).map_err(|error| CliError::file(&path, error))?;
-        let notes = unknown.into_iter().map(|key| format!("{}: {key}", path.display())).collect();
+        let laya = LayaSettings::from_layers(Some(&laya), None).map_err(|error| CliError::file(&path, error))?;
+        let told = laya.unknown.iter();
+        let notes = told.map(|key| format!("{}: {}: {}", path.display(), key.path, key.message)).collect();
         Ok(Settings { laya, notes })
     }
 
     /// Finds the router: the setting, else `LAYA_BASE_URL`, else a living `relayd local`, else the default.
     pub(crate) fn router(&self, laya: &LayaSettings, environment: Environment<'_>) -> Result<Router, CliError> {
         let from_environment = environment("LAYA_BASE_URL").and_then(|value| value.into_string().ok());
-        let named = laya.base_url.clone().or(from_environment).filter(|url| !url.trim().is_empty());
-        let url = match named {
-            Some(url) => url,
-            None => self.running_router()?.unwrap_or_else(|| DEFAULT_ADDRESS.to_owned()),
+        // The daemon's file is only looked at where nothing else names an address.
+        let running = match (&laya.base_url, &from_environment) {
+            (None, None) => self.running_router()?,
+            _ => None,
         };
+        let (url, _) = laya.address(from_environment.as_deref(), running.as_deref());
         let stored = self.stored_key()?;
         let from_environment = environment("LAYA_API_KEY").and_then(|value| value.into_string().ok());
         let key = stored.or(from_environment).filter(|key| !key.is_empty()).unwrap_or_else(|| LOCAL_KEY.to_owned());
-        Ok(Router { origin: origin(&url)?, key })
+        Ok(Router { origin: origin(url)?, key })
     }
 
     fn stored_key(&self) -> Result<Option<String>, CliError> {
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(home.router(&none, &|_| None).unwrap().origin, "http://127.0.0.1:8737");
         let environment = |name: &str| (name == "LAYA_BASE_URL").then(|| "http://10.0.0.1:9/v1/".into());
         assert_eq!(home.router(&none, &environment).unwrap().origin, "http://10.0.0.1:9");
-        let set = LayaSettings { base_url: Some("https://router.test".to_owned()), ..LayaSettings::default() };
+        let set = LayaSettings { base_url: Some(("https://router.test".to_owned(), routing::settings::Layer::Global)), ..LayaSettings::default() };
         assert_eq!(home.router(&set, &environment).unwrap().origin, "https://router.test");
     }
 
@@ -201,7 +201,7 @@ mod tests {
         write(folder.path(), "daemon/endpoint.json", &endpoint(start));
         assert_eq!(home.router(&none, &|_| None).unwrap().origin, "http://127.0.0.1:8738");
         write(folder.path(), "daemon/endpoint.json", &endpoint(start + 1));
-        assert_eq!(home.router(&none, &|_| None).unwrap().origin, DEFAULT_ADDRESS, "the number was used again");
+        assert_eq!(home.router(&none, &|_| None).unwrap().origin, "http://127.0.0.1:8737", "the number was used again");
     }
 
     #[test]

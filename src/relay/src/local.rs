@@ -12,7 +12,7 @@ use routing::decide::{Client, Decided, Explain, Judgement, Moment, NothingKnown,
 use routing::keywords::GroupFile;
 use routing::policy::Policy;
 use routing::reason::Fallback;
-use routing::settings::LayaSettings;
+use routing::settings::Settings as LayaSettings;
 
 use crate::error::{CliError, Exit};
 

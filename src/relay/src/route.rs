@@ -16,7 +16,7 @@ use routing::decide::{Explain, Trace};
 use routing::reason::Fallback;
 use routing::registry::ModelRef;
 use routing::request::{Constraints, RequestSettings};
-use routing::settings::LayaSettings;
+use routing::settings::Settings as LayaSettings;
 
 use crate::client::{Asked, Client};
 use crate::error::{CliError, Exit};
@@ -132,16 +132,16 @@ pub(crate) fn run(arguments: &RouteArguments) -> Result<Exit, CliError> {
 /// The request that the arguments and the user's settings stand for.
 fn request(arguments: &RouteArguments, laya: &LayaSettings, text: String) -> RouteRequest {
     RouteRequest {
-        profile: arguments.profile.clone().or_else(|| laya.policy.clone()),
+        profile: arguments.profile.clone().or_else(|| laya.profile.clone()),
         providers: arguments.providers.clone(),
-        quota: laya.quota.iter().map(|(provider, share)| (provider.clone(), share.get())).collect(),
+        quota: laya.quota.clone(),
         settings: RequestSettings {
             min_confidence: laya.min_confidence,
             escalate_after_failures: laya.escalate_after_failures,
             memory: laya.memory,
             telemetry: laya.telemetry,
             tool_routing: laya.tool_routing,
-            tiers: laya.models.clone(),
+            tiers: laya.tiers.clone(),
             exploration: laya.exploration,
             switch_price: laya.switch_price,
             baseline: laya.baseline.clone(),

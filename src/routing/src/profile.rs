@@ -25,6 +25,9 @@ pub struct Profile {
 /// Name of the profile that holds when nothing names one.
 pub const DEFAULT: &str = "balanced";
 
+/// Names of the built-in profiles, cheapest first.
+pub const BUILT_IN_NAMES: [&str; 4] = ["economy", "balanced", "quality", "critical"];
+
 /// Name, q, c, l, r, minimum success (routing.md 7).
 const BUILT_IN: [(&str, [Ratio; 5]); 4] = [
     ("economy", ratios([0.30, 0.50, 0.20, 0.0, 0.75])),

@@ -1,5 +1,5 @@
 //! The settings `laya.*` of a client (routing.md 20): parsed from the `laya` object of its settings files, every value
-//! checked, nothing unknown accepted. Reading files, trust and environment belong to the client.
+//! checked, unknown keys told. Reading files, trust and environment belong to the client.
 
 mod read;
 
@@ -9,6 +9,7 @@ use std::fmt;
 use decision::vocabulary::Tier;
 use serde_json::{Map, Value};
 
+use crate::registry::ModelRef;
 use crate::tool_routing::ToolRouting;
 use read::Reader;
 
@@ -18,7 +19,7 @@ pub const DEFAULT_BASE_URL: &str = "http://127.0.0.1:8737/v1";
 /// Most models a tier may list (control-plane.md 6).
 const MOST_MODELS: usize = 32;
 
-/// The settings in force. `Default` gives the documented defaults.
+/// What the user set. What is `None` is left to the policy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// `baseUrl`: the address as written, with or without `/v1`, and the file that says so.
@@ -26,35 +27,37 @@ pub struct Settings {
     /// `policy`: name of the profile; default `balanced`. A router may know more names than the four built-in ones.
     pub profile: Option<String>,
     /// `models`: per tier the references that replace it, in order.
-    pub tiers: BTreeMap<Tier, Vec<String>>,
+    pub tiers: BTreeMap<Tier, Vec<ModelRef>>,
     /// `quota`: share left per provider, 0..=1; a provider not listed has 1.
     pub quota: BTreeMap<String, f64>,
-    /// `minConfidence`, 0..=1; default 0.5.
-    pub min_confidence: f64,
-    /// `escalateAfterFailures`, 0..=20; default 3, 0 = off.
-    pub escalate_after_failures: u32,
-    /// `exploration`, probability 0..=1; default 0.05, 0 = off.
-    pub exploration: f64,
-    /// `switchPrice`: whether a change of model in a conversation has a price; default true.
-    pub switch_price: bool,
-    /// `toolRouting`; default `advise`.
-    pub tool_routing: ToolRouting,
+    /// `minConfidence`, 0..=1; the policy's when absent.
+    pub min_confidence: Option<f64>,
+    /// `escalateAfterFailures`, 0..=20; the policy's when absent.
+    pub escalate_after_failures: Option<u32>,
+    /// `exploration`, probability 0..=1; the policy's when absent.
+    pub exploration: Option<f64>,
+    /// `switchPrice`: whether a change of model in a conversation has a price; the policy's when absent.
+    pub switch_price: Option<bool>,
+    /// `toolRouting`; the policy's when absent.
+    pub tool_routing: Option<ToolRouting>,
     /// `autostart`: whether interactive clients start the services; default true.
     pub autostart: bool,
     /// `image`: read by `relayctl` only.
     pub image: Option<String>,
-    /// `telemetry`: whether outcomes are stored; default true.
-    pub telemetry: bool,
+    /// `telemetry`: whether outcomes are stored; the policy's when absent.
+    pub telemetry: Option<bool>,
     /// `telemetryFile`: whether they are written to `telemetry.jsonl` too; default false.
     pub telemetry_file: bool,
-    /// `memory`: whether learned tasks answer; default true.
-    pub memory: bool,
+    /// `memory`: whether learned tasks answer; the policy's when absent.
+    pub memory: Option<bool>,
     /// `timeoutMs`, 100..=60 000; default 5000.
     pub timeout_millis: u32,
     /// `keywords`: path of an extra keyword file.
     pub keywords: Option<String>,
     /// `baseline`: reference whose cost savings are measured against.
-    pub baseline: Option<String>,
+    pub baseline: Option<ModelRef>,
+    /// Keys that are not understood; the file is shared with other programs, so they are told and not refused.
+    pub unknown: Vec<Problem>,
 }
 
 impl Default for Settings {
@@ -64,19 +67,20 @@ impl Default for Settings {
             profile: None,
             tiers: BTreeMap::new(),
             quota: BTreeMap::new(),
-            min_confidence: 0.5,
-            escalate_after_failures: 3,
-            exploration: 0.05,
-            switch_price: true,
-            tool_routing: ToolRouting::Advise,
+            min_confidence: None,
+            escalate_after_failures: None,
+            exploration: None,
+            switch_price: None,
+            tool_routing: None,
             autostart: true,
             image: None,
-            telemetry: true,
+            telemetry: None,
             telemetry_file: false,
-            memory: true,
+            memory: None,
             timeout_millis: 5000,
             keywords: None,
             baseline: None,
+            unknown: Vec::new(),
         }
     }
 }
@@ -130,7 +134,7 @@ impl Settings {
     /// project's only when the project is trusted.
     ///
     /// # Errors
-    /// When either object has an unknown key, or a value of the wrong type or range.
+    /// When either object has a value of the wrong type or range.
     pub fn from_layers(
         global: Option<&Value>,
         project: Option<&Value>,
@@ -143,6 +147,7 @@ impl Settings {
                 let mut reader = Reader::new(layer);
                 settings.apply(&mut reader, value);
                 problems.append(&mut reader.problems);
+                settings.unknown.append(&mut reader.unknown);
             }
         }
         if problems.is_empty() {
@@ -182,19 +187,19 @@ impl Settings {
             "policy" => set_some(&mut self.profile, reader.name(path, value)),
             "models" => self.apply_models(reader, path, value),
             "quota" => self.apply_quota(reader, path, value),
-            "minConfidence" => set(&mut self.min_confidence, reader.share(path, value)),
-            "escalateAfterFailures" => set(
+            "minConfidence" => set_some(&mut self.min_confidence, reader.share(path, value)),
+            "escalateAfterFailures" => set_some(
                 &mut self.escalate_after_failures,
                 reader.integer(path, value, 0..=20),
             ),
-            "exploration" => set(&mut self.exploration, reader.share(path, value)),
-            "switchPrice" => set(&mut self.switch_price, reader.boolean(path, value)),
-            "toolRouting" => set(&mut self.tool_routing, reader.tool_routing(path, value)),
+            "exploration" => set_some(&mut self.exploration, reader.share(path, value)),
+            "switchPrice" => set_some(&mut self.switch_price, reader.boolean(path, value)),
+            "toolRouting" => set_some(&mut self.tool_routing, reader.tool_routing(path, value)),
             "autostart" => set(&mut self.autostart, reader.boolean(path, value)),
             "image" => set_some(&mut self.image, reader.text(path, value)),
-            "telemetry" => set(&mut self.telemetry, reader.boolean(path, value)),
+            "telemetry" => set_some(&mut self.telemetry, reader.boolean(path, value)),
             "telemetryFile" => set(&mut self.telemetry_file, reader.boolean(path, value)),
-            "memory" => set(&mut self.memory, reader.boolean(path, value)),
+            "memory" => set_some(&mut self.memory, reader.boolean(path, value)),
             "timeoutMs" => set(
                 &mut self.timeout_millis,
                 reader.integer(path, value, 100..=60_000),
@@ -286,6 +291,10 @@ mod tests {
 
     use super::*;
 
+    fn model(text: &str) -> ModelRef {
+        ModelRef::parse(text).unwrap()
+    }
+
     fn problem(value: &Value) -> (String, String) {
         let error = Settings::from_layers(Some(value), None).unwrap_err();
         assert_eq!(error.problems.len(), 1, "{value}: {error}");
@@ -309,15 +318,15 @@ mod tests {
                 settings.escalate_after_failures,
                 settings.exploration
             ),
-            (0.5, 3, 0.05)
+            (None, None, None)
         );
         assert!(
-            settings.switch_price && settings.autostart && settings.telemetry && settings.memory
+            settings.autostart && settings.unknown.is_empty()
         );
         assert!(!settings.telemetry_file);
         assert_eq!(
             (settings.timeout_millis, settings.tool_routing),
-            (5000, ToolRouting::Advise)
+            (5000, None)
         );
         assert_eq!(
             settings.address(None, None),
@@ -341,23 +350,24 @@ mod tests {
             profile: Some("economy".into()),
             tiers: [(
                 Tier::Fast,
-                vec!["openai-codex/gpt-6-luna".into(), "local/a/b".into()],
+                vec![model("openai-codex/gpt-6-luna"), model("local/a/b")],
             )]
             .into(),
             quota: [("anthropic".into(), 0.8), ("openai-codex".into(), 0.0)].into(),
-            min_confidence: 0.7,
-            escalate_after_failures: 0,
-            exploration: 0.0,
-            switch_price: false,
-            tool_routing: ToolRouting::Enforce,
+            min_confidence: Some(0.7),
+            escalate_after_failures: Some(0),
+            exploration: Some(0.0),
+            switch_price: Some(false),
+            tool_routing: Some(ToolRouting::Enforce),
             autostart: false,
             image: Some("mine:1".into()),
-            telemetry: false,
+            telemetry: Some(false),
             telemetry_file: true,
-            memory: false,
+            memory: Some(false),
             timeout_millis: 100,
             keywords: Some("words.toml".into()),
-            baseline: Some("anthropic/claude-opus-5-5".into()),
+            baseline: Some(model("anthropic/claude-opus-5-5")),
+            unknown: Vec::new(),
         };
         assert_eq!(settings, expected);
     }
@@ -481,6 +491,19 @@ mod tests {
                 "laya.keywords",
                 "expected a text that is not blank, got ` `",
             ),
+        ];
+        for (value, path, message) in rows {
+            assert_eq!(
+                problem(&value),
+                (path.to_owned(), message.to_owned()),
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn tells_keys_that_are_not_understood() {
+        let rows = [
             (
                 json!({"minConfidense": 1}),
                 "laya.minConfidense",
@@ -498,11 +521,9 @@ mod tests {
             ),
         ];
         for (value, path, message) in rows {
-            assert_eq!(
-                problem(&value),
-                (path.to_owned(), message.to_owned()),
-                "{value}"
-            );
+            let unknown = Settings::from_layers(Some(&value), None).unwrap().unknown;
+            let told: Vec<_> = unknown.iter().map(|problem| (&*problem.path, &*problem.message)).collect();
+            assert_eq!(told, [(path, message)], "{value}");
         }
     }
 

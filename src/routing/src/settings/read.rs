@@ -5,18 +5,17 @@ use std::ops::RangeInclusive;
 use serde_json::Value;
 
 use super::{Layer, Problem};
+use crate::registry::ModelRef;
 use crate::tool_routing::ToolRouting;
 
 /// Longest name of a profile.
 const MOST_NAME: usize = 63;
 
-/// Longest reference of a model (control-plane.md 6).
-const MOST_MODEL: usize = 160;
-
 /// Reads one settings file and collects its problems.
 pub(super) struct Reader {
     pub(super) layer: Layer,
     pub(super) problems: Vec<Problem>,
+    pub(super) unknown: Vec<Problem>,
 }
 
 impl Reader {
@@ -24,6 +23,7 @@ impl Reader {
         Self {
             layer,
             problems: Vec::new(),
+            unknown: Vec::new(),
         }
     }
 
@@ -65,6 +65,9 @@ impl Reader {
             let path = format!("{path}.{key}");
             if keys.contains(&key.as_str()) {
                 read(self, key, &path, value);
+            } else if path == format!("laya.{key}") {
+                let message = unknown_key(key, keys);
+                self.unknown.push(Problem { layer: self.layer, path, message });
             } else {
                 self.problem(&path, unknown_key(key, keys));
             }
@@ -169,26 +172,18 @@ impl Reader {
         }
     }
 
-    /// `provider/model`, split at the first slash, both parts non-empty.
-    pub(super) fn model(&mut self, path: &str, value: &Value) -> Option<String> {
+    /// `provider/model`.
+    pub(super) fn model(&mut self, path: &str, value: &Value) -> Option<ModelRef> {
         let expected = "provider/model";
-        let Some(reference) = value.as_str() else {
-            return self.expected(path, expected, value);
-        };
-        let is_reference = reference
-            .split_once('/')
-            .is_some_and(|(provider, model)| !provider.is_empty() && !model.is_empty())
-            && reference.len() <= MOST_MODEL
-            && !reference.contains(|c: char| c.is_whitespace() || c.is_control());
-        if is_reference {
-            Some(reference.to_owned())
-        } else {
-            self.expected_other(path, expected, value)
+        match value.as_str().map(ModelRef::parse) {
+            None => self.expected(path, expected, value),
+            Some(Ok(model)) => Some(model),
+            Some(Err(_)) => self.expected_other(path, expected, value),
         }
     }
 
     /// A list of 1 to `most` models.
-    pub(super) fn models(&mut self, path: &str, value: &Value, most: usize) -> Option<Vec<String>> {
+    pub(super) fn models(&mut self, path: &str, value: &Value, most: usize) -> Option<Vec<ModelRef>> {
         let Some(list) = value.as_array() else {
             return self.expected(path, "a list of models", value);
         };
