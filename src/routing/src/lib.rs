@@ -4,9 +4,12 @@
 pub mod assessment;
 pub mod bounded;
 pub mod escalation;
+pub mod estimate;
 pub mod follow_up;
 pub mod history;
 pub mod profile;
+pub mod provider_error;
+pub mod quota;
 pub mod reason;
 pub mod registry;
 pub mod selection;
