@@ -32,6 +32,16 @@ macro_rules! bounded {
             /// The largest value.
             pub const MOST: Self = Self($most);
 
+            /// A number known at compile time.
+            ///
+            /// # Panics
+            /// At compile time, when it is outside the range.
+            #[must_use]
+            pub const fn constant(value: f64) -> Self {
+                assert!(value >= $least && value <= $most, "outside the range");
+                Self(value)
+            }
+
             /// Takes a number of the range.
             ///
             /// # Errors
@@ -102,21 +112,16 @@ bounded!(
     Runs, "a number of runs", 0.0, 1e9
 );
 
+bounded!(
+    /// A sum of weighted failures of a task, 0..=10⁹.
+    Score, "a sum of failures", 0.0, 1e9
+);
+
 impl Ratio {
     /// Nothing.
     pub const ZERO: Self = Self::LEAST;
     /// All.
     pub const ONE: Self = Self::MOST;
-
-    /// A ratio known at compile time.
-    ///
-    /// # Panics
-    /// At compile time, when it is outside 0..=1.
-    #[must_use]
-    pub const fn constant(value: f64) -> Self {
-        assert!(value >= 0.0 && value <= 1.0, "a ratio lies in 0..=1");
-        Self(value)
-    }
 }
 
 #[cfg(test)]

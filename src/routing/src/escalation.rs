@@ -5,6 +5,7 @@ use decision::vocabulary::{Effort, Tier};
 use serde::{Deserialize, Serialize};
 
 use crate::assessment::TOLERANCE;
+use crate::bounded::Score;
 use crate::reason::Reason;
 
 /// Same tool, arguments and error as the failure before.
@@ -98,7 +99,7 @@ impl Failure {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tally {
     /// Sum of weights since the last user message, with what a correction carried over.
-    pub score: f64,
+    pub score: Score,
     /// Why to escalate, if it is time to.
     pub escalate: Option<Reason>,
 }
@@ -108,23 +109,29 @@ pub struct Tally {
 /// `carried` is what a correction brought along, `at_last_escalation` the score of the last escalation (0 before the
 /// first), `threshold` the setting `laya.escalateAfterFailures` (0 is off).
 #[must_use]
-pub fn tally(failures: &[Failure], carried: f64, at_last_escalation: f64, threshold: u32) -> Tally {
-    let (mut score, mut check_in_new_part) = (carried, false);
+pub fn tally(
+    failures: &[Failure],
+    carried: Score,
+    at_last_escalation: Score,
+    threshold: u32,
+) -> Tally {
+    let (mut score, mut check_in_new_part) = (carried.get(), false);
+    let last = at_last_escalation.get();
     let mut before = None;
     for failure in failures {
         let repeated = before.is_some_and(|before| failure.repeats(before));
         score += failure.kind.weight() * if repeated { REPEATED } else { 1.0 };
-        check_in_new_part |= failure.kind.is_check() && score > at_last_escalation + TOLERANCE;
+        check_in_new_part |= failure.kind.is_check() && score > last + TOLERANCE;
         before = Some(failure);
     }
-    let due = threshold > 0 && score - at_last_escalation >= f64::from(threshold) - TOLERANCE;
+    let due = threshold > 0 && score - last >= f64::from(threshold) - TOLERANCE;
     let reason = if check_in_new_part {
         Reason::TestFailure
     } else {
         Reason::RepeatedFailure
     };
     Tally {
-        score,
+        score: Score::clamped(score).unwrap_or(Score::MOST),
         escalate: due.then_some(reason),
     }
 }

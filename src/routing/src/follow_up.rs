@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::assessment::{Assessment, Recommendation, Task, ToolNeeds};
-use crate::bounded::Ratio;
+use crate::bounded::{Ratio, Score};
 use crate::escalation;
 use crate::text;
 
@@ -25,7 +25,7 @@ const ADDED_WORDS: usize = 8;
 /// What is kept of "previous ⏎ new", in UTF-16 units.
 const COMBINED_UNITS: usize = 2000;
 /// Failures a correction adds to the task.
-pub const CORRECTION_FAILURES: f64 = 1.5;
+pub const CORRECTION_FAILURES: Score = Score::constant(1.5);
 /// A provider keeps a conversation in its cache this long after its last use.
 const CACHED_FOR: SignedDuration = SignedDuration::from_secs(300);
 /// This many cached tokens or more have the full switching price.
@@ -146,7 +146,7 @@ pub enum Effect {
         /// One more, up to high.
         effort: Effort,
         /// Added to the task's failures.
-        failures: f64,
+        failures: Score,
     },
     /// Assess the combined text; the result may not fall below these.
     Extend {

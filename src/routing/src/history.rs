@@ -1,12 +1,16 @@
 //! What earlier attempts say about a model at a class of task: observations, their weights and decay, and the posterior
 //! that selection uses (routing.md 11). Observations are given; where they are stored is not known here.
 
+mod ledger;
+
 use std::fmt;
 use std::str::FromStr;
 
 use decision::vocabulary::TaskType;
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+pub use ledger::{Ledger, MOST_OBSERVATIONS};
 
 use crate::assessment::TOLERANCE;
 use crate::bounded::{OutOfRange, Ratio, Runs};
@@ -299,3 +303,6 @@ pub fn standing(p0: Ratio, minimum: Ratio, evidence: Evidence) -> Standing {
         excluded,
     }
 }
+
+#[cfg(test)]
+mod tests;
