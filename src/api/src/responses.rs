@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use decision::vocabulary::{Effort, Tier};
+use decision::vocabulary::Tier;
 use routing::policy::Problem;
 use routing::registry::{ModelRef, Prices};
 use serde::{Deserialize, Serialize};
+use routing::thinking::EffortSet;
 use serde_json::Value;
 
 /// `GET /v1/policy`.
@@ -48,7 +49,7 @@ pub struct ModelStatus {
     /// What is left of the provider's plan, 0..=1, two decimals.
     pub availability: f64,
     /// Efforts it supports.
-    pub efforts: Vec<Effort>,
+    pub efforts: EffortSet,
     /// Tokens it can hold.
     pub context_window: Option<u64>,
     /// USD per million tokens.

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use decision::vocabulary::{Effort, Tier, Validation};
 use jiff::civil::Date;
 use routing::policy::{Policy, Problem};
-use routing::registry::{Capability, ModelRef};
+use routing::registry::{Capabilities, ModelRef};
+use routing::thinking::EffortSet;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -216,10 +217,10 @@ pub struct ModelSpec {
     pub context_window: Option<u64>,
     /// Efforts it supports, 1 to 8; all five when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub efforts: Option<Vec<Effort>>,
+    pub efforts: Option<EffortSet>,
     /// What it can do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub capabilities: Option<Vec<Capability>>,
+    pub capabilities: Option<Capabilities>,
     /// USD per million tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<PricesSpec>,
@@ -394,7 +395,7 @@ macro_rules! spec_enum {
 
 spec_enum!(
     /// Whether tools that are not needed are switched off.
-    ToolRoutingSpec => routing::policy::ToolRouting {
+    ToolRoutingSpec => routing::tool_routing::ToolRouting {
         /// They are only named.
         Advise,
         /// They are switched off for the request.
@@ -403,7 +404,7 @@ spec_enum!(
 );
 spec_enum!(
     /// What cost stands on.
-    CostBasisSpec => routing::policy::CostBasis {
+    CostBasisSpec => routing::selection::CostBasis {
         /// One prior per tier.
         Tiers,
         /// Estimates, when all are known.
@@ -412,7 +413,7 @@ spec_enum!(
 );
 spec_enum!(
     /// What happens when nothing reaches the floor.
-    OnFloorUnmetSpec => routing::policy::OnFloorUnmet {
+    OnFloorUnmetSpec => routing::selection::OnFloorUnmet {
         /// The strongest tier there is.
         Strongest,
         /// No decision.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::assessment::Assessment;
+use crate::estimate::{Counterfactual, Estimate};
 use crate::follow_up::FollowUp;
 use crate::reason::{Exclusion, Fallback, Reason, Warning};
 use crate::registry::ModelRef;
@@ -135,16 +136,7 @@ pub struct Selected {
     /// Whether the user chose it.
     pub explicit: bool,
     /// What it is likely to cost.
-    pub estimate: CostEstimate,
-}
-
-/// An estimate of cost.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct CostEstimate {
-    /// USD; null where a price is unknown.
-    pub cost_usd: Option<f64>,
-    /// Whether a missing cache price made it the worst case.
-    pub upper_bound: bool,
+    pub estimate: Estimate,
 }
 
 /// A model that was not considered.
@@ -154,17 +146,6 @@ pub struct Excluded {
     pub model: ModelRef,
     /// Why.
     pub reason: Exclusion,
-}
-
-/// What the baseline would have cost.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Counterfactual {
-    /// The model it is measured against.
-    pub baseline: ModelRef,
-    /// USD for the baseline.
-    pub cost_usd: Option<f64>,
-    /// Baseline less chosen, USD; null if either is unknown.
-    pub savings_usd: Option<f64>,
 }
 
 /// The price of leaving the current model.

@@ -71,11 +71,11 @@ fn own_profile(spec: &ProfileSpec) -> Profile {
     let ProfileSpec { name, quality, cost, latency, risk, min_success } = spec;
     Profile {
         name: name.clone(),
-        quality: quality.value(),
-        cost: cost.value(),
-        latency: latency.value(),
-        risk: risk.value(),
-        min_success: min_success.value(),
+        quality: quality.ratio(),
+        cost: cost.ratio(),
+        latency: latency.ratio(),
+        risk: risk.ratio(),
+        min_success: min_success.ratio(),
     }
 }
 
@@ -84,8 +84,8 @@ fn model((at, spec): (usize, &ModelSpec)) -> Result<PolicyModel, FieldError> {
     Ok(PolicyModel {
         model: model.clone(),
         context_window: *context_window,
-        efforts: efforts.clone(),
-        capabilities: capabilities.clone(),
+        efforts: *efforts,
+        capabilities: *capabilities,
         prices: prices.as_ref().map(|prices| self::prices(at, prices)).transpose()?,
         disabled: *disabled,
     })
@@ -97,10 +97,10 @@ fn prices(at: usize, spec: &PricesSpec) -> Result<Prices, FieldError> {
         FieldError::new(format!("spec.models[{at}].prices.asOf"), format!("`{as_of}` is no date like 2026-11-30"))
     })?;
     Ok(Prices {
-        input: input.value(),
-        cached_input: cached_input.as_ref().map(super::Decimal::value),
-        cache_write: cache_write.as_ref().map(super::Decimal::value),
-        output: output.value(),
+        input: input.price(),
+        cached_input: cached_input.as_ref().map(super::Decimal::price),
+        cache_write: cache_write.as_ref().map(super::Decimal::price),
+        output: output.price(),
         as_of,
         source: source.clone(),
     })

@@ -38,11 +38,6 @@ fn check_items(spec: &RoutingPolicySpec) -> Option<FieldError> {
         }
     }
     for (at, model) in spec.models.iter().enumerate() {
-        if let Some(efforts) = &model.efforts
-            && let Some(error) = count(&format!("spec.models[{at}].efforts"), efforts.len(), 1, 8)
-        {
-            return Some(error);
-        }
         if let Some(prices) = &model.prices
             && prices.source.chars().count() > 128
         {

@@ -32,6 +32,14 @@ impl Ratio {
     }
 }
 
+impl Ratio {
+    /// The number as crate `routing` has it.
+    #[must_use]
+    pub fn ratio(&self) -> routing::bounded::Ratio {
+        routing::bounded::Ratio::clamped(self.value()).unwrap_or_default()
+    }
+}
+
 impl TryFrom<String> for Ratio {
     type Error = String;
 
@@ -61,6 +69,14 @@ impl Decimal {
     #[must_use]
     pub fn value(&self) -> f64 {
         self.0.parse().unwrap_or_default()
+    }
+}
+
+impl Decimal {
+    /// The number as a price per million tokens, cut at the highest there is.
+    #[must_use]
+    pub fn price(&self) -> routing::bounded::UsdPerMillion {
+        routing::bounded::UsdPerMillion::clamped(self.value()).unwrap_or_default()
     }
 }
 

@@ -135,6 +135,24 @@ pub struct Moment<'a> {
     pub explain: Explain,
 }
 
+impl<'a> Moment<'a> {
+    /// A moment whose ids and draw come from 28 random bytes.
+    #[must_use]
+    pub fn new(now: Timestamp, random: [u8; 28], elapsed_millis: &'a dyn Fn() -> f64, explain: Explain) -> Self {
+        let millis = u64::try_from(now.as_millisecond()).unwrap_or(0);
+        let id = |at: usize| {
+            let mut bytes = [0; 10];
+            bytes.copy_from_slice(&random[at..at + 10]);
+            uuid::Builder::from_unix_timestamp_millis(millis, &bytes).into_uuid()
+        };
+        let mut draw = [0; 8];
+        draw.copy_from_slice(&random[20..]);
+        // 53 bits, so that every value is exact and below 1.
+        let draw = (u64::from_le_bytes(draw) >> 11) as f64 / (1u64 << 53) as f64;
+        Self { now, draw, id: id(0), task_id: id(10), elapsed_millis, explain }
+    }
+}
+
 /// Whether a trace is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Explain {

@@ -8,10 +8,10 @@ use super::judge::Judged;
 use super::state::State;
 use super::{Moment, Prepared};
 use crate::bounded::{Ratio, Usd};
-use crate::estimate::Tokens;
+use crate::estimate::{Tokens, baseline, estimate};
 use crate::follow_up::{FollowUp, switch_price};
 use crate::history::{self, Evidence, HistoryKey};
-use crate::reason::{Exclusion, Warning, WarningCode};
+use crate::reason::{Exclusion, Warning};
 use crate::record::SwitchPrice;
 use crate::registry::{Candidate, Capabilities, CandidateQuery, Entry, ModelRef};
 use crate::request::RequestKind;
@@ -33,6 +33,8 @@ pub(super) struct Choice {
     pub(super) switch: Option<SwitchPrice>,
     pub(super) class: HistoryKey,
     pub(super) tokens: Tokens,
+    /// What savings are measured against: the policy's choice, else the first strong candidate.
+    pub(super) baseline: Option<ModelRef>,
 }
 
 pub(super) fn choose(
@@ -47,7 +49,7 @@ pub(super) fn choose(
     let complexity = Ratio::clamped(task.complexity).unwrap_or(Ratio::ONE);
     let task_risk = Ratio::clamped(task.risk).unwrap_or(Ratio::ONE);
     let class = history::key(task.task_type, complexity);
-    let tokens = Tokens::by_level(class.level());
+    let tokens = state.tokens(class).unwrap_or_else(|| Tokens::typical(class));
     let (candidates, refused) = candidates(prepared, wish);
 
     let switch = switch(prepared, moment);
@@ -57,9 +59,7 @@ pub(super) fn choose(
         state.availability(provider, configured)
     };
     let evidence = |model: &ModelRef| if direct { Evidence::NONE } else { state.evidence(class, model) };
-    let estimate = |candidate: &Candidate| -> Option<Usd> {
-        tokens.estimate(candidate.prices.as_deref()).map(|estimate| estimate.cost)
-    };
+    let cost = |candidate: &Candidate| -> Option<Usd> { estimate(tokens, candidate.prices.as_deref()).cost_usd };
     let input = SelectionInput {
         candidates: &candidates,
         required_tier: wish.requirement.required_tier,
@@ -74,7 +74,7 @@ pub(super) fn choose(
         }),
         context_tokens: request.context.tokens.unwrap_or(0),
         cost_basis: policy.source.cost_basis,
-        estimate: Some(&estimate),
+        estimate: Some(&cost),
         on_floor_unmet: policy.source.on_floor_unmet,
     };
     let ranking = select(&input);
@@ -93,6 +93,7 @@ pub(super) fn choose(
     choice.switch = switch;
     choice.class = class;
     choice.tokens = tokens;
+    choice.baseline = baseline(knobs.baseline.as_ref(), &candidates).cloned();
     Ok(choice)
 }
 
@@ -196,7 +197,8 @@ impl Choice {
             not_explored: None,
             switch: None,
             class: history::key(decision::vocabulary::TaskType::Question, Ratio::ZERO),
-            tokens: Tokens::by_level(0),
+            tokens: Tokens::default(),
+            baseline: None,
         }
     }
 }
@@ -209,13 +211,4 @@ fn switch(prepared: &Prepared<'_>, moment: Moment<'_>) -> Option<SwitchPrice> {
     let last_used = context.last_used.or(prepared.previous.map(|previous| previous.created))?;
     let price = switch_price(cached_tokens, last_used, moment.now).get();
     Some(SwitchPrice { from: current.model.clone(), cached_tokens, price })
-}
-
-/// The warning for prices that are no longer to be trusted.
-pub(super) fn stale_prices(scored: &Scored, today: jiff::civil::Date) -> Option<Warning> {
-    let prices = scored.candidate.prices.as_ref().filter(|prices| prices.stale(today))?;
-    Some(Warning {
-        code: WarningCode::PriceStale,
-        message: format!("the price of {} is from {}; look it up again", scored.candidate.model, prices.as_of),
-    })
 }

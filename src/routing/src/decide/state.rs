@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use crate::bounded::Ratio;
+use crate::estimate::Tokens;
 use crate::history::{Evidence, HistoryKey};
 use crate::registry::ModelRef;
 
@@ -12,6 +13,8 @@ pub trait State {
     fn availability(&self, provider: &str, configured: Ratio) -> Ratio;
     /// Decayed evidence of a model for a class of tasks (11).
     fn evidence(&self, class: HistoryKey, model: &ModelRef) -> Evidence;
+    /// Tokens that tasks of the class took, if that is known (8).
+    fn tokens(&self, class: HistoryKey) -> Option<Tokens>;
     /// When the class was last explored (11).
     fn last_explored(&self, class: HistoryKey) -> Option<Timestamp>;
     /// Whether decisions are stored; without a store nothing is explored.
@@ -29,6 +32,10 @@ impl State for NothingKnown {
 
     fn evidence(&self, _: HistoryKey, _: &ModelRef) -> Evidence {
         Evidence::NONE
+    }
+
+    fn tokens(&self, _: HistoryKey) -> Option<Tokens> {
+        None
     }
 
     fn last_explored(&self, _: HistoryKey) -> Option<Timestamp> {

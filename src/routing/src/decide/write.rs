@@ -6,14 +6,14 @@ use decision::vocabulary::Effort;
 
 use super::choose::Wish;
 use super::judge::Judged;
-use super::select::{Choice, stale_prices};
+use super::select::Choice;
 use super::{Decided, Moment, Prepared};
-use crate::estimate::{Tokens, counterfactual};
+use crate::estimate::{Tokens, counterfactual, estimate, price_stale};
 use crate::follow_up::{Effect, FollowUp};
 use crate::plan::{Demand, Plan, Progress, plan_message};
 use crate::reason::Exclusion;
 use crate::record::{
-    CostEstimate, Decision, DecisionKind, Excluded, PolicyProvenance, PolicyResult, Provenance, Selected, Timings,
+    Decision, DecisionKind, Excluded, PolicyProvenance, PolicyResult, Provenance, Selected, Timings,
 };
 use crate::request::RequestKind;
 use crate::selection::{Eligible, Scored};
@@ -58,18 +58,22 @@ pub(super) fn write(
         )
     });
     let explicit = wish.model.is_some();
-    let selected = selected(&choice.selected, requirement.effort, &choice.tokens, Pick { explicit, explored: choice.explored });
+    let pick = Pick { explicit, explored: choice.explored };
+    let selected = selected(&choice.selected, requirement.effort, choice.tokens, pick);
     let others = Pick { explicit: false, explored: false };
     let alternatives = choice
         .alternatives
         .iter()
-        .map(|scored| self::selected(scored, requirement.effort, &choice.tokens, others))
+        .map(|scored| self::selected(scored, requirement.effort, choice.tokens, others))
         .collect();
-    let counterfactual = counterfactual(&knobs.registry, knobs.baseline.as_ref(), &choice.ranked, &choice.tokens, &selected);
+    let counterfactual = choice.baseline.as_ref().map(|model| {
+        let prices = knobs.registry.entry(model).and_then(|entry| entry.prices.as_deref());
+        counterfactual(model, estimate(choice.tokens, prices), selected.estimate)
+    });
 
     let mut warnings = wish.warnings;
     warnings.extend(choice.warnings);
-    warnings.extend(stale_prices(&choice.selected, date(moment.now)));
+    warnings.extend(price_stale(&selected.model, choice.selected.candidate.prices.as_deref(), date(moment.now)));
     let keeps_text = user && knobs.telemetry && keeps_text(prepared);
     let decision = Decision {
         id: moment.id,
@@ -137,10 +141,9 @@ struct Pick {
     explored: bool,
 }
 
-fn selected(scored: &Scored, wanted: Effort, tokens: &Tokens, pick: Pick) -> Selected {
+fn selected(scored: &Scored, wanted: Effort, tokens: Tokens, pick: Pick) -> Selected {
     let candidate = &scored.candidate;
     let thinking = thinking(wanted, candidate.efforts);
-    let estimate = tokens.estimate(candidate.prices.as_deref());
     Selected {
         model: candidate.model.clone(),
         provider: candidate.model.provider().to_owned(),
@@ -154,10 +157,7 @@ fn selected(scored: &Scored, wanted: Effort, tokens: &Tokens, pick: Pick) -> Sel
         eligible: scored.eligible != Eligible::No,
         explored: pick.explored,
         explicit: pick.explicit,
-        estimate: CostEstimate {
-            cost_usd: estimate.map(|estimate| estimate.cost.get()),
-            upper_bound: estimate.is_some_and(|estimate| estimate.upper_bound),
-        },
+        estimate: estimate(tokens, candidate.prices.as_deref()),
     }
 }
 
