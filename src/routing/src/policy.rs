@@ -405,7 +405,7 @@ fn describe(mut entry: Entry, model: &PolicyModel) -> Entry {
     entry.efforts = efforts.unwrap_or(entry.efforts);
     entry.capabilities = capabilities.or(entry.capabilities);
     if let Some(prices) = prices {
-        entry.prices = Some(Arc::new(prices.clone()));
+        entry.prices = Some(prices.clone());
     }
     entry.disabled = *disabled;
     entry

@@ -173,7 +173,7 @@ fn add_model(registry: &mut Registry, model: &RequestModel, warnings: &mut Vec<W
     entry.context_window = context_window.or(entry.context_window);
     entry.efforts = efforts.unwrap_or(entry.efforts);
     if let Some(prices) = prices {
-        entry.prices = Some(std::sync::Arc::new(prices.clone()));
+        entry.prices = Some(prices.clone());
     }
     registry.put(entry);
     Ok(())

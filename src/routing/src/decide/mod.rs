@@ -119,7 +119,7 @@ impl Prepared<'_> {
 }
 
 /// What changes from one decision to the next without being part of the request.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Moment<'a> {
     /// Now.
     pub now: Timestamp,

@@ -59,7 +59,7 @@ pub(super) fn choose(
         state.availability(provider, configured)
     };
     let evidence = |model: &ModelRef| if direct { Evidence::NONE } else { state.evidence(class, model) };
-    let cost = |candidate: &Candidate| -> Option<Usd> { estimate(tokens, candidate.prices.as_deref()).cost_usd };
+    let cost = |candidate: &Candidate| -> Option<Usd> { estimate(tokens, candidate.prices.as_ref()).cost_usd };
     let input = SelectionInput {
         candidates: &candidates,
         required_tier: wish.requirement.required_tier,

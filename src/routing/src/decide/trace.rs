@@ -10,10 +10,14 @@ use super::select::Choice;
 use crate::assessment::{Source, TOLERANCE};
 use crate::follow_up::FollowUp;
 use crate::hidden_message::one_line;
+use crate::keywords::Group;
 use crate::reason::{Exclusion, Fallback};
 use crate::registry::ModelRef;
-use crate::rules;
+use crate::rules::RuleId;
 use crate::selection::{Eligible, Scored};
+
+/// Most words shown as evidence of one group.
+const SHOWN_TERMS: usize = 3;
 
 /// One step: what was looked at, what came out, why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,11 +135,25 @@ fn tell_rules(trace: &mut Trace, prepared: &Prepared<'_>, judged: &Judged) {
     }
     let scan = prepared.policy.keywords().scan(&prepared.text);
     for rule in &judged.fired {
-        let words: Vec<_> = rules::evidence(&scan, &rule.id)
-            .into_iter()
+        let words: Vec<_> = rule_groups(&rule.id)
+            .iter()
+            .flat_map(|group| scan.matched_terms(*group, SHOWN_TERMS))
             .map(|term| format!("`{}`", one_line(&term.words)))
             .collect();
         trace.step("rule", rule.id.clone(), words.join(", "));
+    }
+}
+
+/// The groups a built-in rule looks at; those of added rules are the policy's to know.
+fn rule_groups(id: &str) -> &'static [Group] {
+    match id {
+        id if id == RuleId::PRODUCTION_DATABASE_MIGRATION.as_str() => {
+            &[Group::TopicMigration, Group::TopicMigrationVerb, Group::TopicProduction]
+        }
+        id if id == RuleId::AUTHENTICATION.as_str() => &[Group::TopicAuth],
+        id if id == RuleId::SECURITY_VULNERABILITY.as_str() => &[Group::TopicVulnerability],
+        id if id == RuleId::PAYMENT_PROCESSING.as_str() => &[Group::TopicPayment],
+        _ => &[],
     }
 }
 

@@ -67,13 +67,13 @@ pub(super) fn write(
         .map(|scored| self::selected(scored, requirement.effort, choice.tokens, others))
         .collect();
     let counterfactual = choice.baseline.as_ref().map(|model| {
-        let prices = knobs.registry.entry(model).and_then(|entry| entry.prices.as_deref());
+        let prices = knobs.registry.entry(model).and_then(|entry| entry.prices.as_ref());
         counterfactual(model, estimate(choice.tokens, prices), selected.estimate)
     });
 
     let mut warnings = wish.warnings;
     warnings.extend(choice.warnings);
-    warnings.extend(price_stale(&selected.model, choice.selected.candidate.prices.as_deref(), date(moment.now)));
+    warnings.extend(price_stale(&selected.model, choice.selected.candidate.prices.as_ref(), date(moment.now)));
     let keeps_text = user && knobs.telemetry && keeps_text(prepared);
     let decision = Decision {
         id: moment.id,
@@ -157,7 +157,7 @@ fn selected(scored: &Scored, wanted: Effort, tokens: Tokens, pick: Pick) -> Sele
         eligible: scored.eligible != Eligible::No,
         explored: pick.explored,
         explicit: pick.explicit,
-        estimate: estimate(tokens, candidate.prices.as_deref()),
+        estimate: estimate(tokens, candidate.prices.as_ref()),
     }
 }
 

@@ -80,7 +80,7 @@ impl Registry {
 }
 
 impl Entry {
-    fn candidate(&self, order: u32) -> Candidate {
+    pub(crate) fn candidate(&self, order: u32) -> Candidate {
         Candidate {
             model: self.model.clone(),
             tier: self.tier,
