@@ -178,4 +178,29 @@ mod tests {
             ["pode", "corrigir", "rodape"]
         );
     }
+
+    #[test]
+    fn the_stop_list_is_folded_and_leaves_words_of_work_in() {
+        let list = include_str!("../../data/stop_words.txt");
+        let listed: Vec<&str> = list
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .flat_map(str::split_whitespace)
+            .collect();
+        assert!(listed.len() > 100);
+        for word in listed {
+            assert_eq!(folded_words(word), [word]);
+        }
+        for negation in NEGATIONS {
+            assert!(
+                is_stop(negation),
+                "{negation} must not weigh in vectors: the guard handles it"
+            );
+        }
+        for word in [
+            "pode", "why", "between", "all", "todo", "logo", "fix", "add", "corrija",
+        ] {
+            assert!(!is_stop(word), "{word}");
+        }
+    }
 }

@@ -21,9 +21,11 @@ const MOST_MODELS: usize = 32;
 
 /// What the user set. What is `None` is left to the policy.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
-    /// `baseUrl`: the address as written, with or without `/v1`, and the file that says so.
-    pub base_url: Option<(String, Layer)>,
+pub struct LayaSettings {
+    /// `baseUrl`: the address as written, with or without `/v1`.
+    pub base_url: Option<String>,
+    /// The file that says `baseUrl`: an address from a project must not be given a stored key.
+    pub base_url_layer: Layer,
     /// `policy`: name of the profile; default `balanced`. A router may know more names than the four built-in ones.
     pub profile: Option<String>,
     /// `models`: per tier the references that replace it, in order.
@@ -60,10 +62,11 @@ pub struct Settings {
     pub unknown: Vec<Problem>,
 }
 
-impl Default for Settings {
+impl Default for LayaSettings {
     fn default() -> Self {
         Self {
             base_url: None,
+            base_url_layer: Layer::Global,
             profile: None,
             tiers: BTreeMap::new(),
             quota: BTreeMap::new(),
@@ -129,7 +132,15 @@ fn shown(problems: &[Problem]) -> String {
     lines.collect::<Vec<_>>().join("; ")
 }
 
-impl Settings {
+impl LayaSettings {
+    /// Settings of the user's `laya` object alone.
+    ///
+    /// # Errors
+    /// When it has an unknown key, or a value of the wrong type or range.
+    pub fn parse(global: &Value) -> Result<Self, SettingsError> {
+        Self::from_layers(Some(global), None)
+    }
+
     /// Settings of the user's and the project's `laya` objects: objects merge deeply, the project wins. Pass the
     /// project's only when the project is trusted.
     ///
@@ -165,8 +176,8 @@ impl Settings {
         environment: Option<&'a str>,
         endpoint: Option<&'a str>,
     ) -> (&'a str, Option<Layer>) {
-        if let Some((url, layer)) = &self.base_url {
-            return (url, Some(*layer));
+        if let Some(url) = &self.base_url {
+            return (url, Some(self.base_url_layer));
         }
         let known = [environment, endpoint]
             .into_iter()
@@ -180,10 +191,11 @@ impl Settings {
     fn apply(&mut self, reader: &mut Reader, value: &Value) {
         let layer = reader.layer;
         reader.object("laya", value, KEYS, |reader, key, path, value| match key {
-            "baseUrl" => set_some(
-                &mut self.base_url,
-                reader.url(path, value).map(|url| (url, layer)),
-            ),
+            "baseUrl" => {
+                if let Some(url) = reader.url(path, value) {
+                    (self.base_url, self.base_url_layer) = (Some(url), layer);
+                }
+            }
             "policy" => set_some(&mut self.profile, reader.name(path, value)),
             "models" => self.apply_models(reader, path, value),
             "quota" => self.apply_quota(reader, path, value),
@@ -296,7 +308,7 @@ mod tests {
     }
 
     fn problem(value: &Value) -> (String, String) {
-        let error = Settings::from_layers(Some(value), None).unwrap_err();
+        let error = LayaSettings::parse(value).unwrap_err();
         assert_eq!(error.problems.len(), 1, "{value}: {error}");
         (
             error.problems[0].path.clone(),
@@ -306,10 +318,10 @@ mod tests {
 
     #[test]
     fn every_key_has_its_documented_default() {
-        let settings = Settings::from_layers(None, None).unwrap();
-        assert_eq!(settings, Settings::default());
+        let settings = LayaSettings::from_layers(None, None).unwrap();
+        assert_eq!(settings, LayaSettings::default());
         assert_eq!(
-            Settings::from_layers(Some(&json!({})), Some(&json!({}))).unwrap(),
+            LayaSettings::from_layers(Some(&json!({})), Some(&json!({}))).unwrap(),
             settings
         );
         assert_eq!(
@@ -344,9 +356,10 @@ mod tests {
             "memory": false, "timeoutMs": 100, "keywords": "words.toml", "baseline": "anthropic/claude-opus-5-5",
         });
         assert_eq!(value.as_object().unwrap().len(), KEYS.len());
-        let settings = Settings::from_layers(Some(&value), None).unwrap();
-        let expected = Settings {
-            base_url: Some(("https://router.example:8443".into(), Layer::Global)),
+        let settings = LayaSettings::parse(&value).unwrap();
+        let expected = LayaSettings {
+            base_url: Some("https://router.example:8443".into()),
+            base_url_layer: Layer::Global,
             profile: Some("economy".into()),
             tiers: [(
                 Tier::Fast,
@@ -529,7 +542,7 @@ mod tests {
 
     #[test]
     fn reports_every_problem_with_its_file() {
-        let error = Settings::from_layers(
+        let error = LayaSettings::from_layers(
             Some(&json!({"memory": 1, "timeoutMs": 1})),
             Some(&json!({"quota": {"a": 2}})),
         )
@@ -548,7 +561,7 @@ mod tests {
             "baseUrl": "http://a", "memory": false, "quota": {"a": 0.5, "b": 0.5}, "models": {"fast": ["a/1", "a/2"], "strong": ["a/3"]},
         });
         let project = json!({"memory": true, "quota": {"b": 0.1}, "models": {"fast": ["b/1"]}});
-        let settings = Settings::from_layers(Some(&global), Some(&project)).unwrap();
+        let settings = LayaSettings::from_layers(Some(&global), Some(&project)).unwrap();
         assert!(settings.memory);
         assert_eq!(
             settings.quota,
@@ -559,7 +572,7 @@ mod tests {
         let merged = merge(global, project);
         assert_eq!(merged["quota"], json!({"a": 0.5, "b": 0.1}));
         assert_eq!(
-            Settings::from_layers(Some(&merged), None).unwrap(),
+            LayaSettings::parse(&merged).unwrap(),
             settings,
             "both ways are one"
         );
@@ -571,7 +584,7 @@ mod tests {
             json!({"baseUrl": "http://a/v1"}),
             json!({"baseUrl": "http://b"}),
         );
-        let settings = |project| Settings::from_layers(Some(&global), project).unwrap();
+        let settings = |project| LayaSettings::from_layers(Some(&global), project).unwrap();
         assert_eq!(
             settings(Some(&project)).address(Some("http://env"), None),
             ("http://b", Some(Layer::Project))
@@ -580,7 +593,7 @@ mod tests {
             settings(None).address(Some("http://env"), None),
             ("http://a/v1", Some(Layer::Global))
         );
-        let unset = Settings::default();
+        let unset = LayaSettings::default();
         assert_eq!(
             unset.address(Some("http://env"), Some("http://endpoint")),
             ("http://env", None)
