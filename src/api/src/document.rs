@@ -2,7 +2,6 @@
 //! here and on an API server alike), JSON bodies, and typed values out of either with the path of what was refused.
 
 use routing::request::FieldError;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -48,7 +47,7 @@ pub fn read_yaml(text: &str) -> Result<Value, DocumentError> {
     options.strict_booleans = true;
     options.with_snippet = false;
     options.duplicate_keys = serde_saphyr::DuplicateKeyPolicy::Error;
-    options.reject_non_finite_typeless_float = true;
+    options.non_finite_float_policy = serde_saphyr::NonFiniteFloatPolicy::Reject;
     let mut budget = options.budget.take().unwrap_or_default();
     budget.max_depth = MAX_DEPTH;
     budget.max_aliases = MAX_ALIASES;

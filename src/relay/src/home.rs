@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use routing::settings::Settings as LayaSettings;
+use routing::settings::LayaSettings;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(home.router(&none, &|_| None).unwrap().origin, "http://127.0.0.1:8737");
         let environment = |name: &str| (name == "LAYA_BASE_URL").then(|| "http://10.0.0.1:9/v1/".into());
         assert_eq!(home.router(&none, &environment).unwrap().origin, "http://10.0.0.1:9");
-        let set = LayaSettings { base_url: Some(("https://router.test".to_owned(), routing::settings::Layer::Global)), ..LayaSettings::default() };
+        let set = LayaSettings { base_url: Some("https://router.test".to_owned()), ..LayaSettings::default() };
         assert_eq!(home.router(&set, &environment).unwrap().origin, "https://router.test");
     }
 

@@ -12,7 +12,7 @@ use routing::decide::{Client, Decided, Explain, Judgement, Moment, NothingKnown,
 use routing::keywords::GroupFile;
 use routing::policy::Policy;
 use routing::reason::Fallback;
-use routing::settings::Settings as LayaSettings;
+use routing::settings::LayaSettings;
 
 use crate::error::{CliError, Exit};
 
@@ -36,7 +36,7 @@ impl Local {
             let path = Path::new(path);
             let text = std::fs::read_to_string(path).map_err(|error| CliError::file(path, error))?;
             let edits = GroupFile::parse_toml(&text).map_err(|error| CliError::file(path, error))?;
-            policy = policy.with_keywords(&edits).map_err(|problems| {
+            policy = policy.with_keywords(&edits, today).map_err(|problems| {
                 let lines: Vec<_> =
                     problems.iter().map(|problem| format!("{}: {}", problem.path, problem.message)).collect();
                 CliError::file(path, lines.join("; "))

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use error::{CliError, Exit};
+use error::Exit;
 
 /// Picks the cheapest model, effort, role, tools and validation that are likely to get a coding task right.
 #[derive(Debug, Parser)]

@@ -16,7 +16,7 @@ use routing::decide::{Explain, Trace};
 use routing::reason::Fallback;
 use routing::registry::ModelRef;
 use routing::request::{Constraints, RequestSettings};
-use routing::settings::Settings as LayaSettings;
+use routing::settings::LayaSettings;
 
 use crate::client::{Asked, Client};
 use crate::error::{CliError, Exit};

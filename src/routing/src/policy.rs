@@ -267,6 +267,16 @@ impl Policy {
         }
     }
 
+    /// The policy with further edits of its keyword groups, as a user's own keyword file has them.
+    ///
+    /// # Errors
+    /// Every edit that cannot be.
+    pub fn with_keywords(self, edits: &[GroupEdit], today: Date) -> Result<Self, Vec<Problem>> {
+        let Self { name, digest, mut source, .. } = self;
+        source.keywords.extend_from_slice(edits);
+        Self::compile(&name, &digest, source, today)
+    }
+
     /// Keyword groups, with those of the added rules.
     #[must_use]
     pub fn keywords(&self) -> &Keywords {

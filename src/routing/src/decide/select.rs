@@ -16,7 +16,7 @@ use crate::record::SwitchPrice;
 use crate::registry::{Candidate, Capabilities, CandidateQuery, Entry, ModelRef};
 use crate::request::RequestKind;
 use crate::selection::{
-    ExplorationInput, NoCandidate, NotExplored, Scored, Selection, SelectionInput, Switch, explore, select,
+    ExplorationInput, NoCandidate, Scored, Selection, SelectionInput, Switch, explore, select,
 };
 
 /// The outcome of selection.
@@ -29,7 +29,6 @@ pub(super) struct Choice {
     pub(super) excluded: Vec<(ModelRef, Exclusion)>,
     pub(super) warnings: Vec<Warning>,
     pub(super) explored: bool,
-    pub(super) not_explored: Option<NotExplored>,
     pub(super) switch: Option<SwitchPrice>,
     pub(super) class: HistoryKey,
     pub(super) tokens: Tokens,
@@ -180,7 +179,6 @@ fn from_ranking(
         excluded: ranking.dropped,
         warnings: ranking.warnings,
         explored: explored.is_ok(),
-        not_explored: explored.err(),
         ..Choice::of(selected)
     }
 }
@@ -194,7 +192,6 @@ impl Choice {
             excluded: Vec::new(),
             warnings: Vec::new(),
             explored: false,
-            not_explored: None,
             switch: None,
             class: history::key(decision::vocabulary::TaskType::Question, Ratio::ZERO),
             tokens: Tokens::default(),
