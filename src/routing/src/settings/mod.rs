@@ -534,7 +534,7 @@ mod tests {
             ),
         ];
         for (value, path, message) in rows {
-            let unknown = Settings::from_layers(Some(&value), None).unwrap().unknown;
+            let unknown = LayaSettings::from_layers(Some(&value), None).unwrap().unknown;
             let told: Vec<_> = unknown.iter().map(|problem| (&*problem.path, &*problem.message)).collect();
             assert_eq!(told, [(path, message)], "{value}");
         }
@@ -562,13 +562,13 @@ mod tests {
         });
         let project = json!({"memory": true, "quota": {"b": 0.1}, "models": {"fast": ["b/1"]}});
         let settings = LayaSettings::from_layers(Some(&global), Some(&project)).unwrap();
-        assert!(settings.memory);
+        assert_eq!(settings.memory, Some(true));
         assert_eq!(
             settings.quota,
             [("a".into(), 0.5), ("b".into(), 0.1)].into()
         );
-        assert_eq!(settings.tiers[&Tier::Fast], ["b/1"], "lists replace");
-        assert_eq!(settings.tiers[&Tier::Strong], ["a/3"]);
+        assert_eq!(settings.tiers[&Tier::Fast], [model("b/1")], "lists replace");
+        assert_eq!(settings.tiers[&Tier::Strong], [model("a/3")]);
         let merged = merge(global, project);
         assert_eq!(merged["quota"], json!({"a": 0.5, "b": 0.1}));
         assert_eq!(
