@@ -85,6 +85,8 @@ pub fn classify(status: Option<u16>, message: &str) -> ErrorClass {
         Some(413) => ErrorClass::ContextOverflow,
         // A limit that is named in an overflow ("over the limit", "capacity") is not a rate limit.
         None | Some(400 | 422) if said.any(OVERFLOW) => ErrorClass::ContextOverflow,
+        // Some servers say no more about a conversation that is too long (agent 11.4).
+        Some(400) if message.trim().is_empty() => ErrorClass::ContextOverflow,
         _ if said.any(LIMITED) => ErrorClass::RateLimited,
         Some(401 | 403) => ErrorClass::Auth,
         Some(408 | 500..) => ErrorClass::Unavailable,

@@ -70,6 +70,7 @@ fn classifies_by_status_and_body() {
         ("401", Some(401), "invalid x-api-key", Auth),
         ("403", Some(403), "forbidden", Auth),
         ("413", Some(413), "", ContextOverflow),
+        ("400 without a body", Some(400), " ", ContextOverflow),
         (
             "first family",
             Some(400),

@@ -3,6 +3,7 @@
 
 mod candidate;
 mod model_ref;
+mod patch;
 mod prices;
 
 use std::fmt::Write as _;
@@ -14,6 +15,7 @@ use sha2::{Digest as _, Sha256};
 
 pub use candidate::{Candidate, CandidateQuery, VIRTUAL_PROVIDER};
 pub use model_ref::{BadModelRef, MAX_UNITS, ModelRef};
+pub use patch::EntryPatch;
 pub use prices::{Prices, STALE_AFTER_DAYS};
 
 use crate::thinking::EffortSet;
@@ -283,11 +285,15 @@ impl Registry {
             .try_for_each(|(tier, models)| self.replace_tier(*tier, models))
     }
 
-    /// Sets what is known of a model: replaces its entry, or adds it as the last of its tier.
+    /// Sets what is known of a model: replaces its entry in its place, or adds it as the last of its tier.
     pub fn put(&mut self, entry: Entry) {
         let mut entries = std::mem::take(&mut self.entries);
-        match entries.iter_mut().find(|known| known.model == entry.model) {
-            Some(known) => *known = entry,
+        match entries.iter().position(|known| known.model == entry.model) {
+            Some(at) if entries[at].tier == entry.tier => entries[at] = entry,
+            Some(at) => {
+                entries.remove(at);
+                entries.push(entry);
+            }
             None => entries.push(entry),
         }
         *self = Self::sorted(entries);

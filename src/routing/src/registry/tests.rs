@@ -194,3 +194,40 @@ fn candidates_have_credentials_and_meet_the_constraints() {
         ]
     );
 }
+
+#[test]
+fn patches_change_what_they_name() {
+    let mut registry = small();
+    let patches: Vec<EntryPatch> = serde_json::from_str(
+        r#"[
+            {"ref": "south/fern", "context_window": 9},
+            {"ref": "south/fern", "disabled": true},
+            {"ref": "north/moss", "tier": "strong"},
+            {"ref": "west/new"},
+            {"ref": "west/known", "tier": "fast"}
+        ]"#,
+    )
+    .unwrap();
+    let warnings = registry.patch(&patches);
+    assert_eq!(
+        listed(&registry),
+        [
+            "fast south/fern",
+            "fast west/known",
+            "balanced west/new",
+            "strong north/oak",
+            "strong north/moss",
+        ]
+    );
+    let fern = registry.entry(&model("south/fern")).unwrap();
+    assert_eq!((fern.context_window, fern.disabled), (Some(9), true));
+    let messages: Vec<_> = warnings
+        .iter()
+        .map(|warning| format!("{}: {}", warning.code, warning.message))
+        .collect();
+    assert_eq!(
+        messages,
+        ["capability_unknown: nothing is known of west/new; it counts as balanced"]
+    );
+    assert!(serde_json::from_str::<EntryPatch>(r#"{"ref": "a/b", "price": 1}"#).is_err());
+}

@@ -577,6 +577,41 @@ fn an_unmet_floor_takes_the_strongest_tier_that_is_available() {
 }
 
 #[test]
+fn a_floor_that_only_small_windows_reach_is_not_met() {
+    let profile = Profile::default();
+    let mut candidates = six();
+    for candidate in &mut candidates[4..] {
+        candidate.context_window = Some(1000);
+    }
+    let asked = SelectionInput {
+        min_tier: Tier::Strong,
+        required_tier: Tier::Strong,
+        context_tokens: 1000,
+        ..input(&candidates, &profile)
+    };
+    let selection = select(&asked).unwrap();
+    assert_eq!(ids(&selection), ["sonnet", "terra"]);
+    assert_eq!(
+        codes(&selection),
+        ["floor_not_met", "below_minimum_success"]
+    );
+    let dropped: Vec<_> = selection
+        .dropped
+        .iter()
+        .map(|(model, reason)| (model.id(), *reason))
+        .collect();
+    assert_eq!(
+        dropped,
+        [
+            ("haiku", Exclusion::BelowMinTier),
+            ("luna", Exclusion::BelowMinTier),
+            ("opus", Exclusion::ContextWindow),
+            ("fable", Exclusion::ContextWindow),
+        ]
+    );
+}
+
+#[test]
 fn the_switching_price_is_ignored_where_staying_is_not_an_option() {
     let (candidates, profile) = (six(), Profile::default());
     let gone = ModelRef::parse("A/gone").unwrap();
