@@ -345,7 +345,7 @@ mod tests {
     #[test]
     fn counts_content_words() {
         for (text, count) in [
-            ("Corrija o texto deste botão", 4),
+            ("Corrija o texto deste botão", 3),
             ("não é só isso", 0),
             ("修复登录错误", 5),
             ("fix it", 1),

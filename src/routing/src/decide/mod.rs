@@ -97,7 +97,7 @@ fn text_facts(scan: &Scan<'_>) -> TextFacts {
         only_go_on_words: scan.whole_text_is(Group::FollowGoOn, true),
         word_count: scan.words().len(Stream::Plain),
         content_words: scan.content_words(),
-        correction_mark: scan.matches(Group::FollowWrong),
+        correction_mark: scan.corrects(),
         adding_word: scan.starts_with(Group::FollowAdd),
     }
 }

@@ -128,6 +128,8 @@ groups! {
     FollowGoOn = "follow.go_on",
     /// That was wrong (routing.md 13).
     FollowWrong = "follow.wrong",
+    /// The same, only as the first word and before a comma or the like.
+    FollowNo = "follow.no",
     /// One thing more (routing.md 13).
     FollowAdd = "follow.add",
     /// What may stand before the first word that matters: greetings, please.

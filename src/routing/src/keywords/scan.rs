@@ -1,5 +1,7 @@
 //! What the keyword groups found in one text, and the forms of the text (routing.md 4.1, 4.3).
 
+use unicode_normalization::char::is_combining_mark;
+
 use super::file_reference;
 use super::group::Group;
 use super::matcher::{Hit, List};
@@ -8,6 +10,9 @@ use crate::words::{Stream, Words};
 
 /// Words that may lie before the first one that matters (`form.lead`).
 const MAX_LEAD: usize = 8;
+
+/// What may stand behind a "no" that answers what came before.
+const STOPS: &[char] = &[',', '.', '!', ';', ':', '-', '–', '—', '…', '\n', '，', '、', '。', '！'];
 
 /// One place where a term of a group matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,6 +161,16 @@ impl<'a> Scan<'a> {
     /// Matches of a group in the plain stream that begin at a word.
     fn at(&self, group: Group, position: usize) -> impl Iterator<Item = &Match> {
         self.all(group).iter().filter(move |found| found.stream == Stream::Plain && found.first == position)
+    }
+
+    /// Whether the message says that what came before was wrong: a mark anywhere, or a "no" as its first word with a
+    /// comma, a stop or a line end right behind it.
+    #[must_use]
+    pub fn corrects(&self) -> bool {
+        let first = self.text.trim_start();
+        let behind = first.trim_start_matches(|c: char| c.is_alphanumeric() || is_combining_mark(c));
+        let stands_alone = behind.is_empty() || behind.starts_with(STOPS);
+        self.matches(Group::FollowWrong) || (stands_alone && self.at(Group::FollowNo, 0).next().is_some())
     }
 
     /// Whether every word of the text belongs to a match of the group, or is a stop word where those are allowed.
