@@ -3,7 +3,9 @@
 mod checks;
 mod command;
 mod deps;
+mod quality;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -22,6 +24,15 @@ enum Task {
     Test,
     /// Proves that no crate depends on one below it in design.md section 1.
     Deps,
+    /// Agreement of the keyword rules with labelled requests, by language, tier and type.
+    Quality {
+        /// Labelled requests, one JSON object a line.
+        #[arg(default_value = "tests/data/requests.jsonl")]
+        file: PathBuf,
+        /// Print each request whose tier missed.
+        #[arg(long)]
+        wrong: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -29,6 +40,7 @@ fn main() -> ExitCode {
     let result = match task {
         Task::Test => checks::run_all(),
         Task::Deps => deps::run(),
+        Task::Quality { file, wrong } => quality::run(&command::root().join(file), wrong),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
