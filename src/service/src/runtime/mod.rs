@@ -3,6 +3,7 @@
 //! second: stop now. A task that ends early ends the process with its name.
 
 pub mod admin;
+mod file_limit;
 mod readiness;
 mod shutdown;
 mod signals;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
+pub use file_limit::raise_file_limit;
 pub use readiness::{NotReady, Readiness, ReadinessReport, ReadyHandle};
 pub use shutdown::{Phase, Shutdown, ShutdownTrigger};
 pub use signals::{Signal, Signals};
