@@ -17,8 +17,10 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, Method, StatusCode, header};
 use prometheus::IntCounter;
+use serde::Serialize;
 
 pub use admission::{Admission, AdmissionLimits};
 pub use auth::{Authority, LOCAL_TENANT, Tenant, TokenError, TokenFile};
@@ -44,23 +46,55 @@ pub struct Stack {
     pub admission: Arc<Admission>,
 }
 
+/// A program's routes by what they ask of a caller.
+#[derive(Debug, Default)]
+pub struct Routes {
+    /// Nothing: health and readiness.
+    pub open: Router,
+    /// The token, but no slot: metrics must be readable when the server is full.
+    pub unqueued: Router,
+    /// The token and a slot: everything that works.
+    pub guarded: Router,
+}
+
 impl Stack {
-    /// Wraps a program's routes. `open` routes (health) need no token and take no slot; `guarded` ones do. Unknown paths
-    /// and methods are answered as problems.
-    pub fn layered(&self, open: Router, guarded: Router) -> Router {
-        let guarded = guarded
-            .route_layer(from_fn_with_state(self.admission.clone(), admission::admit))
-            .route_layer(from_fn_with_state(
-                self.authority.clone(),
-                auth::authenticate,
-            ));
-        open.merge(guarded)
+    /// Wraps a program's routes. Unknown paths and methods are answered as problems.
+    pub fn layered(&self, routes: Routes) -> Router {
+        let Routes {
+            open,
+            unqueued,
+            guarded,
+        } = routes;
+        let admitted = guarded.layer(from_fn_with_state(self.admission.clone(), admission::admit));
+        let known = unqueued.merge(admitted).layer(from_fn_with_state(
+            self.authority.clone(),
+            auth::authenticate,
+        ));
+        open.merge(known)
             .fallback(|| async { Problem::new(Slug::NotFound, "there is no such path") })
             .method_not_allowed_fallback(method_not_allowed)
             .layer(from_fn_with_state(self.origins.clone(), origin::check))
             .layer(from_fn_with_state(self.task_panics.clone(), panics::catch))
             .layer(from_fn_with_state(self.metrics.clone(), observe::observe))
             .layer(axum::middleware::from_fn(request_id::stamp))
+    }
+}
+
+/// 200 with a value as compact JSON.
+pub fn json_response<T: Serialize>(value: &T) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(body) => {
+            let kind = HeaderValue::from_static("application/json");
+            ([(header::CONTENT_TYPE, kind)], body).into_response()
+        }
+        Err(error) => {
+            tracing::error!(%error, "an answer cannot be written as JSON");
+            Problem::of_status(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the answer cannot be written as JSON",
+            )
+            .into_response()
+        }
     }
 }
 

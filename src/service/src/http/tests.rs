@@ -83,9 +83,14 @@ fn server(setup: Setup) -> Server {
                 }
             }),
         );
+    let unqueued = Router::new().route("/metrics", get(|| async { "metrics" }));
     let open = Router::new().route("/health", get(|| async { "ok" }));
     Server {
-        app: stack.layered(open, guarded),
+        app: stack.layered(Routes {
+            open,
+            unqueued,
+            guarded,
+        }),
         registry,
         gate,
     }
@@ -230,6 +235,10 @@ async fn guarded_routes_need_a_token_and_open_ones_do_not() {
     let refused = server.ask(get_request("/tenant")).await;
     assert_eq!(refused.headers()[header::WWW_AUTHENTICATE], "Bearer");
     assert_eq!(slug(&problem_of(refused).await), "unauthorized");
+    assert_eq!(
+        slug(&server.problem(get_request("/metrics")).await),
+        "unauthorized"
+    );
     let request = Request::get("/tenant").header("authorization", "Bearer 0123456789abcdef");
     let response = server.ask(request.body(Body::empty()).unwrap()).await;
     assert_eq!(
