@@ -119,7 +119,7 @@ impl Target {
 
     fn request(&self, number: usize) -> Request<Full<Bytes>> {
         let text = REQUESTS[number % REQUESTS.len()];
-        let body = serde_json::json!({ "request": text, "dry_run": true }).to_string();
+        let body = serde_json::json!({ "request": text }).to_string();
         let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = hyper::Method::POST;
         *request.uri_mut() = self.uri.path_and_query().map_or_else(Uri::default, |path| Uri::from(path.clone()));

@@ -1,4 +1,4 @@
-//! The accept loop: bounded connections, bounded waits on each, and an end that loses no request. When the process
+//! The accept loop: bounded connections, bounded waits on each, and a gentle end. When the process
 //! drains, connections that wait in the backlog are still taken, answers say `connection: close`, idle connections get a
 //! moment for a request that is on its way, and then only open requests go on.
 

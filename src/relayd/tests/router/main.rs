@@ -1,0 +1,9 @@
+//! `relayd router` as a real process over real sockets: what it answers, what it refuses, how it starts and ends.
+
+mod answers;
+mod bodies;
+mod ending;
+mod limits;
+mod starting;
+mod support;
+mod tokens;
