@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use api::problem::{Problem, Slug};
+use api::problem::Slug;
 use api::{Decision, RouteRequest};
 use jiff::Timestamp;
 use routing::decide::{Client, Decided, Explain, Moment, NO_MODEL, NothingKnown, decide, prepare};
 use service::http::Tenant;
+use service::problem::Failure;
 use tokio::sync::Semaphore;
 
 use crate::metrics::RouterMetrics;
@@ -51,7 +52,7 @@ impl Decider {
     }
 
     /// Decides. A dropped call may still finish a long text; nothing comes of it but its count.
-    pub(crate) async fn decide(self: Arc<Self>, arrival: Arrival) -> Result<Decided, Problem> {
+    pub(crate) async fn decide(self: Arc<Self>, arrival: Arrival) -> Result<Decided, Failure> {
         if arrival.request.request.len() < LONG_TEXT_BYTES {
             return self.decide_now(&arrival);
         }
@@ -65,12 +66,12 @@ impl Decider {
             // Raised again here, where it is caught, counted and answered like any other.
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => Err(Problem::new(Slug::Unavailable, "the router is stopping")),
+                Err(_) => Err(Failure::new(Slug::Unavailable, "the router is stopping")),
             },
         }
     }
 
-    fn decide_now(&self, arrival: &Arrival) -> Result<Decided, Problem> {
+    fn decide_now(&self, arrival: &Arrival) -> Result<Decided, Failure> {
         let Arrival {
             request,
             tenant,
@@ -80,7 +81,7 @@ impl Decider {
         let now = Timestamp::now();
         let mut random = [0; 28];
         getrandom::fill(&mut random).map_err(|error| {
-            Problem::new(
+            Failure::new(
                 Slug::Unavailable,
                 format!("cannot get random numbers: {error}"),
             )
@@ -93,11 +94,11 @@ impl Decider {
             previous.as_deref(),
             now,
         )
-        .map_err(Problem::invalid)?;
+        .map_err(Failure::invalid)?;
         let elapsed_millis = || arrived.elapsed().as_secs_f64() * 1e3;
         let moment = Moment::new(now, random, &elapsed_millis, *explain);
         let decided = decide(&prepared, NO_MODEL, &NothingKnown, moment).map_err(|none| {
-            Problem::new(Slug::NoCandidate, none.to_string()).hint(
+            Failure::new(Slug::NoCandidate, none.to_string()).hint(
                 "name providers with credentials in `providers`, or models of a tier in the policy",
             )
         })?;

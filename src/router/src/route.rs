@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use api::problem::Problem;
 use api::{Decision, FieldError, RouteRequest};
 use axum::Extension;
 use axum::extract::{RawQuery, State};
@@ -51,7 +50,7 @@ pub(crate) async fn route(
 }
 
 /// The only parameter there is; anything else is refused like an unknown field.
-fn explain(query: &str) -> Result<Explain, Problem> {
+fn explain(query: &str) -> Result<Explain, Failure> {
     let mut explain = Explain::No;
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
         explain = match parameter {
@@ -60,7 +59,7 @@ fn explain(query: &str) -> Result<Explain, Problem> {
             _ => {
                 let name = parameter.split('=').next().unwrap_or_default();
                 let message = "expected no query, `explain=true` or `explain=false`";
-                return Err(Problem::invalid(vec![FieldError::new(
+                return Err(Failure::invalid(vec![FieldError::new(
                     format!("?{name}"),
                     message,
                 )]));

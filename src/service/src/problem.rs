@@ -10,10 +10,14 @@ use http::{HeaderValue, StatusCode, header};
 /// Most field errors in one document; a hostile body must not grow the answer.
 const MAX_FIELD_ERRORS: usize = 32;
 
+/// Longest text in a document, in bytes; messages quote values, and a value may be as long as the body.
+const MAX_TEXT_BYTES: usize = 1000;
+
 /// An error answer in the making.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    problem: Problem,
+    /// Boxed, since nearly every answer is none.
+    problem: Box<Problem>,
     retry_after_seconds: Option<u32>,
 }
 
@@ -32,7 +36,7 @@ impl Failure {
     /// Adds what to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.problem = self.problem.hint(hint);
+        self.problem = Box::new(self.problem.hint(hint));
         self
     }
 
@@ -45,7 +49,7 @@ impl Failure {
 
     /// What the client will read, but for the request id.
     #[must_use]
-    pub const fn problem(&self) -> &Problem {
+    pub fn problem(&self) -> &Problem {
         &self.problem
     }
 }
@@ -53,8 +57,13 @@ impl Failure {
 impl From<Problem> for Failure {
     fn from(mut problem: Problem) -> Self {
         problem.errors.truncate(MAX_FIELD_ERRORS);
+        cut(&mut problem.detail);
+        for error in &mut problem.errors {
+            cut(&mut error.path);
+            cut(&mut error.message);
+        }
         Self {
-            problem,
+            problem: Box::new(problem),
             retry_after_seconds: None,
         }
     }
@@ -74,8 +83,16 @@ impl IntoResponse for Failure {
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        response.extensions_mut().insert(self.problem);
+        response.extensions_mut().insert(*self.problem);
         response
+    }
+}
+
+/// Ends a text that quotes too much of what was sent.
+fn cut(text: &mut String) {
+    if text.len() > MAX_TEXT_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
+        text.push('…');
     }
 }
 
@@ -97,6 +114,16 @@ pub(crate) fn render(response: &mut Response, request_id: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_quotation_is_cut() {
+        let failure = Failure::invalid(vec![FieldError::new("profile", "é".repeat(100_000))]);
+        assert_eq!(
+            failure.problem().errors[0].message,
+            format!("{}…", "é".repeat(500))
+        );
+        assert!(failure.problem().detail.len() < 1010);
+    }
 
     #[test]
     fn field_errors_are_bounded() {

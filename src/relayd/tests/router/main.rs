@@ -1,5 +1,8 @@
 //! `relayd router` as a real process over real sockets: what it answers, what it refuses, how it starts and ends.
 
+// Helpers of tests fail like tests.
+#![allow(clippy::unwrap_used)]
+
 mod answers;
 mod bodies;
 mod ending;
