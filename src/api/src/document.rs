@@ -71,7 +71,10 @@ pub fn typed<T: DeserializeOwned>(tree: Value) -> Result<T, FieldError> {
     let deserializer = serde_path_to_error::Deserializer::new(tree, &mut track);
     T::deserialize(deserializer).map_err(|error| {
         let path = track.path().to_string();
-        FieldError::new(if path == "." { String::new() } else { path }, error.to_string())
+        FieldError::new(
+            if path == "." { String::new() } else { path },
+            error.to_string(),
+        )
     })
 }
 
@@ -117,7 +120,9 @@ fn write_canonical(tree: &Value, out: &mut String) {
 #[must_use]
 pub fn digest(tree: &Value) -> String {
     let hash = Sha256::digest(canonical(tree).as_bytes());
-    hash.iter().fold(String::from("sha256:"), |text, byte| text + &format!("{byte:02x}"))
+    hash.iter().fold(String::from("sha256:"), |text, byte| {
+        text + &format!("{byte:02x}")
+    })
 }
 
 #[cfg(test)]
@@ -127,7 +132,10 @@ mod tests {
     #[test]
     fn reads_yaml_as_an_api_server_would() {
         let tree = read_yaml("a: yes\nb: 0.5\nc: \"0.5\"\nd: true\ne: [1, 2]\n").unwrap();
-        assert_eq!(tree, serde_json::json!({"a": "yes", "b": 0.5, "c": "0.5", "d": true, "e": [1, 2]}));
+        assert_eq!(
+            tree,
+            serde_json::json!({"a": "yes", "b": 0.5, "c": "0.5", "d": true, "e": [1, 2]})
+        );
     }
 
     #[test]
@@ -138,19 +146,31 @@ mod tests {
             ("infinite", "a: .inf\n"),
             ("two documents", "a: 1\n---\na: 2\n"),
         ] {
-            assert!(matches!(read_yaml(text), Err(DocumentError::Syntax { .. })), "{name}: {:?}", read_yaml(text));
+            assert!(
+                matches!(read_yaml(text), Err(DocumentError::Syntax { .. })),
+                "{name}: {:?}",
+                read_yaml(text)
+            );
         }
-        let Err(DocumentError::Syntax { line, .. }) = read_yaml("a: 1\nb: 2\na: 3\n") else { panic!("accepted") };
+        let Err(DocumentError::Syntax { line, .. }) = read_yaml("a: 1\nb: 2\na: 3\n") else {
+            panic!("accepted")
+        };
         assert_eq!(line, 3);
         let deep = "[".repeat(200) + &"]".repeat(200);
         assert!(read_yaml(&deep).is_err());
         let large = format!("a: \"{}\"", "x".repeat(MAX_BYTES));
-        assert!(matches!(read_yaml(&large), Err(DocumentError::TooLarge { .. })));
+        assert!(matches!(
+            read_yaml(&large),
+            Err(DocumentError::TooLarge { .. })
+        ));
     }
 
     #[test]
     fn canonical_form_does_not_depend_on_order() {
         let one = serde_json::json!({"b": [1, {"y": null, "x": "é\n"}], "a": true});
-        assert_eq!(canonical(&one), r#"{"a":true,"b":[1,{"x":"é\n","y":null}]}"#);
+        assert_eq!(
+            canonical(&one),
+            r#"{"a":true,"b":[1,{"x":"é\n","y":null}]}"#
+        );
     }
 }

@@ -6,7 +6,7 @@ pub mod problem;
 pub mod responses;
 pub mod routing_policy;
 
-/// Body of `POST /v1/route` and what is refused in it.
-pub use routing::request::{FieldError, RouteRequest};
 /// Body of the answer to `POST /v1/route`.
 pub use routing::record::Decision;
+/// Body of `POST /v1/route` and what is refused in it.
+pub use routing::request::{FieldError, RouteRequest};

@@ -121,8 +121,15 @@ impl Problem {
     /// `invalid-request` with its fields.
     #[must_use]
     pub fn invalid(errors: Vec<FieldError>) -> Self {
-        let detail = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        Self { errors, ..Self::new(Slug::InvalidRequest, detail) }
+        let detail = errors
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("; ");
+        Self {
+            errors,
+            ..Self::new(Slug::InvalidRequest, detail)
+        }
     }
 
     /// Last part of the type.
@@ -142,7 +149,11 @@ mod tests {
     fn slugs_are_unique_and_statuses_are_errors() {
         let slugs: HashSet<_> = Slug::ALL.iter().map(|slug| slug.as_str()).collect();
         assert_eq!(slugs.len(), Slug::ALL.len());
-        assert!(Slug::ALL.iter().all(|slug| (400..600).contains(&slug.status())));
+        assert!(
+            Slug::ALL
+                .iter()
+                .all(|slug| (400..600).contains(&slug.status()))
+        );
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use decision::vocabulary::Tier;
 use routing::policy::Problem;
 use routing::registry::{ModelRef, Prices};
-use serde::{Deserialize, Serialize};
 use routing::thinking::EffortSet;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// `GET /v1/policy`.
@@ -87,7 +87,13 @@ impl Serving {
     /// No model: rules answer.
     #[must_use]
     pub fn rules_only() -> Self {
-        Self { state: ServingState::RulesOnly, champion: None, candidate: None, server: None, device: None }
+        Self {
+            state: ServingState::RulesOnly,
+            champion: None,
+            candidate: None,
+            server: None,
+            device: None,
+        }
     }
 }
 

@@ -16,8 +16,8 @@ use serde_json::Value;
 
 pub use scalar::{Decimal, Ratio};
 
-use crate::document::{self, DocumentError};
 use crate::FieldError;
+use crate::document::{self, DocumentError};
 
 /// `apiVersion` of every object of ours.
 pub const API_VERSION: &str = "relay.dev/v1alpha1";
@@ -340,7 +340,10 @@ pub struct DeadlinesSpec {
 
 impl Default for DeadlinesSpec {
     fn default() -> Self {
-        Self { timeout_millis: 5000, breaker_seconds: 60 }
+        Self {
+            timeout_millis: 5000,
+            breaker_seconds: 60,
+        }
     }
 }
 
@@ -375,7 +378,10 @@ pub struct PrivacySpec {
 
 impl Default for PrivacySpec {
     fn default() -> Self {
-        Self { request_text: None, retention_days: 90 }
+        Self {
+            request_text: None,
+            retention_days: 90,
+        }
     }
 }
 

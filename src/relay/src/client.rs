@@ -50,7 +50,10 @@ impl Client {
             .proxy(None)
             .user_agent(concat!("relay/", env!("CARGO_PKG_VERSION")))
             .build();
-        Self { agent: ureq::Agent::new_with_config(config), router }
+        Self {
+            agent: ureq::Agent::new_with_config(config),
+            router,
+        }
     }
 
     /// Where it asks.
@@ -62,8 +65,12 @@ impl Client {
     pub(crate) fn route(&self, request: &RouteRequest, explain: bool) -> Result<Asked, CliError> {
         let query = if explain { "?explain=true" } else { "" };
         let url = format!("{}/v1/route{query}", self.router.origin);
-        let body = serde_json::to_vec(request)
-            .map_err(|error| CliError::new(Exit::Failed, format!("cannot write the request as JSON: {error}")))?;
+        let body = serde_json::to_vec(request).map_err(|error| {
+            CliError::new(
+                Exit::Failed,
+                format!("cannot write the request as JSON: {error}"),
+            )
+        })?;
         let sent = self
             .agent
             .post(&url)
@@ -75,7 +82,12 @@ impl Client {
             Err(error) => return Ok(Asked::Unreachable(error.to_string())),
         };
         let status = response.status().as_u16();
-        let bytes = match response.body_mut().with_config().limit(MAX_ANSWER).read_to_vec() {
+        let bytes = match response
+            .body_mut()
+            .with_config()
+            .limit(MAX_ANSWER)
+            .read_to_vec()
+        {
             Ok(bytes) => bytes,
             Err(error) => return Ok(Asked::Unreachable(format!("its answer broke off: {error}"))),
         };
@@ -87,7 +99,9 @@ impl Client {
         }
         match serde_json::from_slice::<Problem>(&bytes) {
             Ok(problem) => refused(&problem),
-            Err(_) => Ok(Asked::Unreachable(format!("what listens there answers {status} and is no router"))),
+            Err(_) => Ok(Asked::Unreachable(format!(
+                "what listens there answers {status} and is no router"
+            ))),
         }
     }
 }
@@ -98,7 +112,10 @@ fn refused(problem: &Problem) -> Result<Asked, CliError> {
         "no-candidate" => Exit::NoCandidate,
         "invalid-request" | "malformed-json" | "too-large" => Exit::Usage,
         _ if problem.status >= 500 || problem.status == 429 => {
-            return Ok(Asked::Unreachable(format!("{}: {}", problem.title, problem.detail)));
+            return Ok(Asked::Unreachable(format!(
+                "{}: {}",
+                problem.title, problem.detail
+            )));
         }
         _ => Exit::Failed,
     };

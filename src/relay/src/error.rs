@@ -28,7 +28,11 @@ pub(crate) struct CliError {
 
 impl CliError {
     pub(crate) fn new(exit: Exit, line: impl Into<String>) -> Self {
-        Self { exit, line: line.into(), hint: None }
+        Self {
+            exit,
+            line: line.into(),
+            hint: None,
+        }
     }
 
     /// Arguments or input that cannot be.
@@ -38,7 +42,10 @@ impl CliError {
 
     /// A file that cannot be used.
     pub(crate) fn file(path: &Path, why: impl Display) -> Self {
-        Self::new(Exit::Failed, format!("cannot use {}: {why}", path.display()))
+        Self::new(
+            Exit::Failed,
+            format!("cannot use {}: {why}", path.display()),
+        )
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -44,12 +44,20 @@ pub(crate) struct Router {
 impl Home {
     /// Finds the folders.
     pub(crate) fn find(environment: Environment<'_>) -> Result<Self, CliError> {
-        let set = |name: &str| environment(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let set = |name: &str| {
+            environment(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
         let relay = match set("RELAY_HOME") {
             Some(home) => home,
             None => match set("HOME") {
                 Some(home) => home.join(".relay"),
-                None => return Err(CliError::usage("cannot find your files: neither RELAY_HOME nor HOME is set")),
+                None => {
+                    return Err(CliError::usage(
+                        "cannot find your files: neither RELAY_HOME nor HOME is set",
+                    ));
+                }
             },
         };
         let agent = set("RELAY_CODING_AGENT_DIR").unwrap_or_else(|| relay.join("agent"));
@@ -60,24 +68,38 @@ impl Home {
     pub(crate) fn settings(&self) -> Result<Settings, CliError> {
         let path = self.agent.join("settings.json");
         let Some(tree) = read_json(&path)? else {
-            return Ok(Settings { laya: LayaSettings::default(), notes: Vec::new() });
+            return Ok(Settings {
+                laya: LayaSettings::default(),
+                notes: Vec::new(),
+            });
         };
         let laya = match tree {
             Value::Object(mut settings) => settings.remove("laya"),
             _ => return Err(CliError::file(&path, "must be a JSON object")),
         };
         let Some(laya) = laya else {
-            return Ok(Settings { laya: LayaSettings::default(), notes: Vec::new() });
+            return Ok(Settings {
+                laya: LayaSettings::default(),
+                notes: Vec::new(),
+            });
         };
-        let laya = LayaSettings::from_layers(Some(&laya), None).map_err(|error| CliError::file(&path, error))?;
+        let laya = LayaSettings::from_layers(Some(&laya), None)
+            .map_err(|error| CliError::file(&path, error))?;
         let told = laya.unknown.iter();
-        let notes = told.map(|key| format!("{}: {}: {}", path.display(), key.path, key.message)).collect();
+        let notes = told
+            .map(|key| format!("{}: {}: {}", path.display(), key.path, key.message))
+            .collect();
         Ok(Settings { laya, notes })
     }
 
     /// Finds the router: the setting, else `LAYA_BASE_URL`, else a living `relayd local`, else the default.
-    pub(crate) fn router(&self, laya: &LayaSettings, environment: Environment<'_>) -> Result<Router, CliError> {
-        let from_environment = environment("LAYA_BASE_URL").and_then(|value| value.into_string().ok());
+    pub(crate) fn router(
+        &self,
+        laya: &LayaSettings,
+        environment: Environment<'_>,
+    ) -> Result<Router, CliError> {
+        let from_environment =
+            environment("LAYA_BASE_URL").and_then(|value| value.into_string().ok());
         // The daemon's file is only looked at where nothing else names an address.
         let running = match (&laya.base_url, &from_environment) {
             (None, None) => self.running_router()?,
@@ -85,9 +107,16 @@ impl Home {
         };
         let (url, _) = laya.address(from_environment.as_deref(), running.as_deref());
         let stored = self.stored_key()?;
-        let from_environment = environment("LAYA_API_KEY").and_then(|value| value.into_string().ok());
-        let key = stored.or(from_environment).filter(|key| !key.is_empty()).unwrap_or_else(|| LOCAL_KEY.to_owned());
-        Ok(Router { origin: origin(url)?, key })
+        let from_environment =
+            environment("LAYA_API_KEY").and_then(|value| value.into_string().ok());
+        let key = stored
+            .or(from_environment)
+            .filter(|key| !key.is_empty())
+            .unwrap_or_else(|| LOCAL_KEY.to_owned());
+        Ok(Router {
+            origin: origin(url)?,
+            key,
+        })
     }
 
     fn stored_key(&self) -> Result<Option<String>, CliError> {
@@ -98,12 +127,18 @@ impl Home {
             key: Option<String>,
         }
         let path = self.agent.join("auth.json");
-        let Some(Value::Object(mut credentials)) = read_json(&path)? else { return Ok(None) };
-        let Some(laya) = credentials.remove("laya") else { return Ok(None) };
+        let Some(Value::Object(mut credentials)) = read_json(&path)? else {
+            return Ok(None);
+        };
+        let Some(laya) = credentials.remove("laya") else {
+            return Ok(None);
+        };
         let credential: Credential = serde_json::from_value(laya)
             // The text of the error could hold the key, so only the place is told.
             .map_err(|_| CliError::file(&path, "laya: must be an object with `type` and `key`"))?;
-        Ok((credential.kind == "api_key").then_some(credential.key).flatten())
+        Ok((credential.kind == "api_key")
+            .then_some(credential.key)
+            .flatten())
     }
 
     /// The address in `daemon/endpoint.json`, if the process that wrote it lives.
@@ -116,8 +151,11 @@ impl Home {
             pid_start: Option<u64>,
         }
         let path = self.relay.join("daemon").join("endpoint.json");
-        let Some(tree) = read_json(&path)? else { return Ok(None) };
-        let endpoint: Endpoint = serde_json::from_value(tree).map_err(|error| CliError::file(&path, error))?;
+        let Some(tree) = read_json(&path)? else {
+            return Ok(None);
+        };
+        let endpoint: Endpoint =
+            serde_json::from_value(tree).map_err(|error| CliError::file(&path, error))?;
         let started = process_start(endpoint.pid);
         let lives = match (started, endpoint.pid_start) {
             (Some(now), Some(then)) => now == then,
@@ -143,22 +181,34 @@ fn read_json(path: &Path) -> Result<Option<Value>, CliError> {
         Err(error) => return Err(CliError::file(path, error)),
     };
     if size > MAX_FILE {
-        return Err(CliError::file(path, format!("has {size} bytes, limit {MAX_FILE}")));
+        return Err(CliError::file(
+            path,
+            format!("has {size} bytes, limit {MAX_FILE}"),
+        ));
     }
     let bytes = std::fs::read(path).map_err(|error| CliError::file(path, error))?;
-    serde_json::from_slice(&bytes).map(Some).map_err(|error| CliError::file(path, error))
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|error| CliError::file(path, error))
 }
 
 /// Scheme, host and port of a base URL; a trailing `/v1` is left out, since both forms are in circulation.
 fn origin(url: &str) -> Result<String, CliError> {
     let url = url.trim().trim_end_matches('/');
     let origin = url.strip_suffix("/v1").unwrap_or(url).trim_end_matches('/');
-    let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    let host = origin
+        .strip_prefix("http://")
+        .or_else(|| origin.strip_prefix("https://"));
     match host {
-        Some(host) if !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || c.is_control()) => {
+        Some(host)
+            if !host.is_empty()
+                && !host.contains(|c: char| c.is_whitespace() || c.is_control()) =>
+        {
             Ok(origin.to_owned())
         }
-        _ => Err(CliError::usage(format!("`{url}` is no address of a router: it must start with http:// or https://"))),
+        _ => Err(CliError::usage(format!(
+            "`{url}` is no address of a router: it must start with http:// or https://"
+        ))),
     }
 }
 
@@ -181,11 +231,24 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = home(folder.path());
         let none = LayaSettings::default();
-        assert_eq!(home.router(&none, &|_| None).unwrap().origin, "http://127.0.0.1:8737");
-        let environment = |name: &str| (name == "LAYA_BASE_URL").then(|| "http://10.0.0.1:9/v1/".into());
-        assert_eq!(home.router(&none, &environment).unwrap().origin, "http://10.0.0.1:9");
-        let set = LayaSettings { base_url: Some("https://router.test".to_owned()), ..LayaSettings::default() };
-        assert_eq!(home.router(&set, &environment).unwrap().origin, "https://router.test");
+        assert_eq!(
+            home.router(&none, &|_| None).unwrap().origin,
+            "http://127.0.0.1:8737"
+        );
+        let environment =
+            |name: &str| (name == "LAYA_BASE_URL").then(|| "http://10.0.0.1:9/v1/".into());
+        assert_eq!(
+            home.router(&none, &environment).unwrap().origin,
+            "http://10.0.0.1:9"
+        );
+        let set = LayaSettings {
+            base_url: Some("https://router.test".to_owned()),
+            ..LayaSettings::default()
+        };
+        assert_eq!(
+            home.router(&set, &environment).unwrap().origin,
+            "https://router.test"
+        );
     }
 
     #[test]
@@ -195,13 +258,22 @@ mod tests {
         let pid = std::process::id();
         let start = process_start(pid).unwrap();
         let endpoint = |start: u64| {
-            format!(r#"{{"url":"http://127.0.0.1:4748","router":"http://127.0.0.1:8738","pid":{pid},"pidStart":{start},"version":"1"}}"#)
+            format!(
+                r#"{{"url":"http://127.0.0.1:4748","router":"http://127.0.0.1:8738","pid":{pid},"pidStart":{start},"version":"1"}}"#
+            )
         };
         let none = LayaSettings::default();
         write(folder.path(), "daemon/endpoint.json", &endpoint(start));
-        assert_eq!(home.router(&none, &|_| None).unwrap().origin, "http://127.0.0.1:8738");
+        assert_eq!(
+            home.router(&none, &|_| None).unwrap().origin,
+            "http://127.0.0.1:8738"
+        );
         write(folder.path(), "daemon/endpoint.json", &endpoint(start + 1));
-        assert_eq!(home.router(&none, &|_| None).unwrap().origin, "http://127.0.0.1:8737", "the number was used again");
+        assert_eq!(
+            home.router(&none, &|_| None).unwrap().origin,
+            "http://127.0.0.1:8737",
+            "the number was used again"
+        );
     }
 
     #[test]
@@ -211,12 +283,26 @@ mod tests {
         let none = LayaSettings::default();
         let environment = |name: &str| (name == "LAYA_API_KEY").then(|| "from-environment".into());
         assert_eq!(home.router(&none, &|_| None).unwrap().key, "local");
-        assert_eq!(home.router(&none, &environment).unwrap().key, "from-environment");
-        write(folder.path(), "agent/auth.json", r#"{"laya":{"type":"api_key","key":"stored"}}"#);
+        assert_eq!(
+            home.router(&none, &environment).unwrap().key,
+            "from-environment"
+        );
+        write(
+            folder.path(),
+            "agent/auth.json",
+            r#"{"laya":{"type":"api_key","key":"stored"}}"#,
+        );
         assert_eq!(home.router(&none, &environment).unwrap().key, "stored");
-        write(folder.path(), "agent/auth.json", r#"{"laya":{"type":7,"key":"hunter2"}}"#);
+        write(
+            folder.path(),
+            "agent/auth.json",
+            r#"{"laya":{"type":7,"key":"hunter2"}}"#,
+        );
         let error = home.router(&none, &environment).unwrap_err().to_string();
-        assert!(error.contains("auth.json") && !error.contains("hunter2"), "{error}");
+        assert!(
+            error.contains("auth.json") && !error.contains("hunter2"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -226,7 +312,10 @@ mod tests {
         assert!(home.settings().unwrap().notes.is_empty());
         write(folder.path(), "agent/settings.json", "{\n  \"laya\": {\n");
         let error = home.settings().unwrap_err().to_string();
-        assert!(error.contains("settings.json") && error.contains("line 3"), "{error}");
+        assert!(
+            error.contains("settings.json") && error.contains("line 3"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -31,18 +31,30 @@ impl Local {
         let today = Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
         let mut policy = RoutingPolicySpec::default()
             .compile("default", today)
-            .map_err(|error| CliError::new(Exit::Failed, format!("the built-in policy does not compile: {error}")))?;
+            .map_err(|error| {
+                CliError::new(
+                    Exit::Failed,
+                    format!("the built-in policy does not compile: {error}"),
+                )
+            })?;
         if let Some(path) = &settings.keywords {
             let path = Path::new(path);
-            let text = std::fs::read_to_string(path).map_err(|error| CliError::file(path, error))?;
-            let edits = GroupFile::parse_toml(&text).map_err(|error| CliError::file(path, error))?;
+            let text =
+                std::fs::read_to_string(path).map_err(|error| CliError::file(path, error))?;
+            let edits =
+                GroupFile::parse_toml(&text).map_err(|error| CliError::file(path, error))?;
             policy = policy.with_keywords(&edits, today).map_err(|problems| {
-                let lines: Vec<_> =
-                    problems.iter().map(|problem| format!("{}: {}", problem.path, problem.message)).collect();
+                let lines: Vec<_> = problems
+                    .iter()
+                    .map(|problem| format!("{}: {}", problem.path, problem.message))
+                    .collect();
                 CliError::file(path, lines.join("; "))
             })?;
         }
-        Ok(Self { policy, conversations: HashMap::new() })
+        Ok(Self {
+            policy,
+            conversations: HashMap::new(),
+        })
     }
 
     /// Decides one request; one with a conversation follows the last of the same conversation in this run.
@@ -55,13 +67,18 @@ impl Local {
         let arrived = Instant::now();
         let now = Timestamp::now();
         let mut random = [0; 28];
-        getrandom::fill(&mut random)
-            .map_err(|error| CliError::new(Exit::Failed, format!("cannot get random numbers: {error}")))?;
-        let previous = request.conversation_id.as_ref().and_then(|id| self.conversations.get(id));
-        let prepared = prepare(request, &self.policy, Client::Own, previous, now).map_err(|errors| {
-            let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
-            CliError::usage(lines.join("; "))
+        getrandom::fill(&mut random).map_err(|error| {
+            CliError::new(Exit::Failed, format!("cannot get random numbers: {error}"))
         })?;
+        let previous = request
+            .conversation_id
+            .as_ref()
+            .and_then(|id| self.conversations.get(id));
+        let prepared =
+            prepare(request, &self.policy, Client::Own, previous, now).map_err(|errors| {
+                let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
+                CliError::usage(lines.join("; "))
+            })?;
         let elapsed_millis = || arrived.elapsed().as_secs_f64() * 1e3;
         let moment = Moment::new(now, random, &elapsed_millis, explain);
         let judgement = Judgement::Rules { fallback };
@@ -74,9 +91,15 @@ impl Local {
     }
 
     fn remember(&mut self, decided: &Decided) {
-        let Some(id) = &decided.decision.conversation_id else { return };
-        if decided.store && (self.conversations.len() < MOST_CONVERSATIONS || self.conversations.contains_key(id)) {
-            self.conversations.insert(id.clone(), decided.decision.clone());
+        let Some(id) = &decided.decision.conversation_id else {
+            return;
+        };
+        if decided.store
+            && (self.conversations.len() < MOST_CONVERSATIONS
+                || self.conversations.contains_key(id))
+        {
+            self.conversations
+                .insert(id.clone(), decided.decision.clone());
         }
     }
 }

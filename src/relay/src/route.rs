@@ -29,7 +29,11 @@ use crate::terminal::{ColorChoice, Styles, escape};
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct RouteArguments {
     /// The request; `-` reads it from standard input
-    #[arg(required_unless_present = "batch", conflicts_with = "batch", value_name = "TEXT|-")]
+    #[arg(
+        required_unless_present = "batch",
+        conflicts_with = "batch",
+        value_name = "TEXT|-"
+    )]
     text: Option<std::ffi::OsString>,
 
     /// Decide every line of a file of JSON objects `{"request", "profile"?, "conversation_id"?}`; `-` reads standard input
@@ -99,8 +103,11 @@ fn parse_model(text: &str) -> Result<ModelRef, String> {
     ModelRef::parse(text).map_err(|error| error.to_string())
 }
 
-fn parse_word<T: std::str::FromStr<Err = decision::vocabulary::UnknownWord>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|error: decision::vocabulary::UnknownWord| error.to_string())
+fn parse_word<T: std::str::FromStr<Err = decision::vocabulary::UnknownWord>>(
+    text: &str,
+) -> Result<T, String> {
+    text.parse()
+        .map_err(|error: decision::vocabulary::UnknownWord| error.to_string())
 }
 
 /// Runs the command.
@@ -117,7 +124,11 @@ pub(crate) fn run(arguments: &RouteArguments) -> Result<Exit, CliError> {
         client: Some(Client::new(router, timeout)),
         local: None,
         settings: settings.laya,
-        fallback: if arguments.no_fallback { OnUnreachable::Fail } else { OnUnreachable::DecideHere },
+        fallback: if arguments.no_fallback {
+            OnUnreachable::Fail
+        } else {
+            OnUnreachable::DecideHere
+        },
     };
     if let Some(path) = &arguments.batch {
         return batch::run(arguments, path, &mut decider);
@@ -182,7 +193,12 @@ impl Decider {
     fn decide(&mut self, request: &RouteRequest, explain: bool) -> Result<Outcome, CliError> {
         if let Some(client) = &self.client {
             match client.route(request, explain)? {
-                Asked::Decided(answer) => return Ok(Outcome { decision: answer.decision, trace: answer.trace }),
+                Asked::Decided(answer) => {
+                    return Ok(Outcome {
+                        decision: answer.decision,
+                        trace: answer.trace,
+                    });
+                }
                 Asked::Unreachable(why) => self.step_down(&why)?,
             }
         }
@@ -192,17 +208,27 @@ impl Decider {
         };
         let explain = if explain { Explain::Yes } else { Explain::No };
         let decided = local.decide(request, Some(Fallback::RouterUnreachable), explain)?;
-        Ok(Outcome { decision: decided.decision, trace: decided.trace })
+        Ok(Outcome {
+            decision: decided.decision,
+            trace: decided.trace,
+        })
     }
 
     /// Says once that no router answers, and asks it no more.
     fn step_down(&mut self, why: &str) -> Result<(), CliError> {
-        let Some(client) = self.client.take() else { return Ok(()) };
+        let Some(client) = self.client.take() else {
+            return Ok(());
+        };
         let told = format!("no router at {} ({why})", client.address());
         if self.fallback == OnUnreachable::Fail {
-            return Err(CliError::new(Exit::Unreachable, told).hint("start one with `relayd router`"));
+            return Err(
+                CliError::new(Exit::Unreachable, told).hint("start one with `relayd router`")
+            );
         }
-        eprintln!("note: {}; decided in this process by rules. To start one: relayd router", escape(&told));
+        eprintln!(
+            "note: {}; decided in this process by rules. To start one: relayd router",
+            escape(&told)
+        );
         Ok(())
     }
 }
@@ -211,7 +237,8 @@ fn print(arguments: &RouteArguments, outcome: &Outcome) -> Result<(), CliError> 
     let styles = Styles::for_stdout(arguments.color);
     let text = match arguments.output {
         Output::Json if arguments.explain => {
-            let document = serde_json::json!({ "decision": outcome.decision, "trace": outcome.trace });
+            let document =
+                serde_json::json!({ "decision": outcome.decision, "trace": outcome.trace });
             format!("{document:#}\n")
         }
         Output::Json => json(&outcome.decision)? + "\n",
@@ -227,12 +254,21 @@ fn print(arguments: &RouteArguments, outcome: &Outcome) -> Result<(), CliError> 
 }
 
 fn json(decision: &Decision) -> Result<String, CliError> {
-    serde_json::to_string(decision)
-        .map_err(|error| CliError::new(Exit::Failed, format!("cannot write the decision as JSON: {error}")))
+    serde_json::to_string(decision).map_err(|error| {
+        CliError::new(
+            Exit::Failed,
+            format!("cannot write the decision as JSON: {error}"),
+        )
+    })
 }
 
 fn write_out(text: &str) -> Result<(), CliError> {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    written.map_err(|error| CliError::new(Exit::Failed, format!("cannot write to standard output: {error}")))
+    written.map_err(|error| {
+        CliError::new(
+            Exit::Failed,
+            format!("cannot write to standard output: {error}"),
+        )
+    })
 }

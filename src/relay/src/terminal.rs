@@ -32,7 +32,8 @@ impl Styles {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
             ColorChoice::Auto => {
-                std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::io::stdout().is_terminal()
+                std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+                    && std::io::stdout().is_terminal()
             }
         };
         Self { on }
@@ -47,7 +48,11 @@ impl Styles {
     }
 
     fn wrap(self, code: &str, text: &str) -> String {
-        if self.on { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+        if self.on {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
     }
 }
 
@@ -58,13 +63,18 @@ pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     }
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if is_unsafe(c) { out.extend(c.escape_default()) } else { out.push(c) }
+        if is_unsafe(c) {
+            out.extend(c.escape_default())
+        } else {
+            out.push(c)
+        }
     }
     Cow::Owned(out)
 }
 
 fn is_unsafe(c: char) -> bool {
-    let reorders = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let reorders =
+        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let breaks = matches!(c, '\u{2028}' | '\u{2029}');
     c.is_control() || reorders || breaks
 }
@@ -78,7 +88,11 @@ mod tests {
         assert_eq!(escape("plain é 日本"), "plain é 日本");
         assert_eq!(escape("a\u{1b}]0;x\u{7}b\nc"), "a\\u{1b}]0;x\\u{7}b\\nc");
         assert_eq!(escape("\u{202e}gnp.exe"), "\\u{202e}gnp.exe");
-        assert_eq!(escape("\u{9b}31m"), "\\u{9b}31m", "one-character escape introducers too");
+        assert_eq!(
+            escape("\u{9b}31m"),
+            "\\u{9b}31m",
+            "one-character escape introducers too"
+        );
     }
 
     #[test]

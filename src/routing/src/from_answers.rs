@@ -11,7 +11,11 @@ use crate::assessment::{Assessment, Recommendation, Source, Task, ToolNeeds};
 /// From this probability on, a noul question is answered with yes.
 const YES: f64 = 0.5;
 /// The answers that choose a model; the least sure of them is the confidence of the whole.
-const DECISIVE: [QuestionId; 3] = [QuestionId::TaskType, QuestionId::CapabilityTier, QuestionId::ReasoningEffort];
+const DECISIVE: [QuestionId; 3] = [
+    QuestionId::TaskType,
+    QuestionId::CapabilityTier,
+    QuestionId::ReasoningEffort,
+];
 
 /// An answer that our questions do not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,7 +48,10 @@ pub fn from_labels(labels: &Labels, source: Source, confidence: f64) -> Assessme
             ambiguity: fraction(labels.ambiguity, 2.0),
             reasoning: fraction(labels.reasoning_requirement, 4.0),
         },
-        recommendation: Recommendation { tier: labels.capability_tier, effort: labels.reasoning_effort },
+        recommendation: Recommendation {
+            tier: labels.capability_tier,
+            effort: labels.reasoning_effort,
+        },
         agent: labels.agent,
         validation: labels.validation_level,
         tools: ToolNeeds {
@@ -63,7 +70,11 @@ pub fn from_labels(labels: &Labels, source: Source, confidence: f64) -> Assessme
 }
 
 fn read(answers: &Answers, source: Source) -> Result<Assessment, ForeignAnswer> {
-    let get = |question: QuestionId| answers.get(question.as_str()).ok_or(ForeignAnswer { question });
+    let get = |question: QuestionId| {
+        answers
+            .get(question.as_str())
+            .ok_or(ForeignAnswer { question })
+    };
     let score = |question| Ok(get(question)?.score_fraction());
     let yes = |question| match get(question)? {
         Answer::Noul { noul, .. } => Ok(*noul >= YES - crate::assessment::TOLERANCE),
@@ -73,7 +84,10 @@ fn read(answers: &Answers, source: Source) -> Result<Assessment, ForeignAnswer> 
     for question in QuestionId::ALL {
         confidences.insert(*question, get(*question)?.answer_probability());
     }
-    let confidence = DECISIVE.iter().map(|question| confidences[question]).fold(1.0, f64::min);
+    let confidence = DECISIVE
+        .iter()
+        .map(|question| confidences[question])
+        .fold(1.0, f64::min);
     Ok(Assessment {
         source,
         task: Task {
@@ -107,5 +121,6 @@ fn read(answers: &Answers, source: Source) -> Result<Assessment, ForeignAnswer> 
 
 fn choice<T: FromStr>(answers: &Answers, question: QuestionId) -> Result<T, ForeignAnswer> {
     let word = answers.get(question.as_str()).and_then(Answer::choice);
-    word.and_then(|word| word.parse().ok()).ok_or(ForeignAnswer { question })
+    word.and_then(|word| word.parse().ok())
+        .ok_or(ForeignAnswer { question })
 }

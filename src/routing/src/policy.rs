@@ -44,7 +44,12 @@ pub struct Thresholds {
 
 impl Default for Thresholds {
     fn default() -> Self {
-        Self { min_confidence: 0.5, memory_similarity: 0.6, memory_lesson: 0.45, high_risk: 0.66 }
+        Self {
+            min_confidence: 0.5,
+            memory_similarity: 0.6,
+            memory_lesson: 0.45,
+            high_risk: 0.66,
+        }
     }
 }
 
@@ -59,7 +64,10 @@ pub struct Deadlines {
 
 impl Default for Deadlines {
     fn default() -> Self {
-        Self { timeout_millis: 5000, breaker_seconds: 60 }
+        Self {
+            timeout_millis: 5000,
+            breaker_seconds: 60,
+        }
     }
 }
 
@@ -202,11 +210,19 @@ pub struct Problem {
 
 impl Problem {
     fn error(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { path: path.into(), message: message.into(), severity: Severity::Error }
+        Self {
+            path: path.into(),
+            message: message.into(),
+            severity: Severity::Error,
+        }
     }
 
     fn warning(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { path: path.into(), message: message.into(), severity: Severity::Warning }
+        Self {
+            path: path.into(),
+            message: message.into(),
+            severity: Severity::Warning,
+        }
     }
 }
 
@@ -253,7 +269,9 @@ impl Policy {
         check_rules(&source, &mut problems);
         let registry = compile_registry(&source, today, &mut problems);
         let keywords = compile_keywords(&source, &mut problems);
-        let failed = problems.iter().any(|problem| problem.severity == Severity::Error);
+        let failed = problems
+            .iter()
+            .any(|problem| problem.severity == Severity::Error);
         match keywords {
             Some(keywords) if !failed => Ok(Self {
                 name: name.to_owned(),
@@ -272,7 +290,12 @@ impl Policy {
     /// # Errors
     /// Every edit that cannot be.
     pub fn with_keywords(self, edits: &[GroupEdit], today: Date) -> Result<Self, Vec<Problem>> {
-        let Self { name, digest, mut source, .. } = self;
+        let Self {
+            name,
+            digest,
+            mut source,
+            ..
+        } = self;
         source.keywords.extend_from_slice(edits);
         Self::compile(&name, &digest, source, today)
     }
@@ -289,7 +312,11 @@ impl Policy {
     /// Ids of the rules the policy added, in order.
     #[must_use]
     pub fn added_rule_ids(&self) -> Vec<&str> {
-        self.source.rules.iter().map(|rule| rule.id.as_str()).collect()
+        self.source
+            .rules
+            .iter()
+            .map(|rule| rule.id.as_str())
+            .collect()
     }
 
     /// First 10 hex digits of the digest.
@@ -302,26 +329,46 @@ impl Policy {
     /// A profile by name: one of the policy's own, else a built-in one.
     #[must_use]
     pub fn profile(&self, name: &str) -> Option<Profile> {
-        let own = self.source.profiles.iter().find(|profile| profile.name == name);
+        let own = self
+            .source
+            .profiles
+            .iter()
+            .find(|profile| profile.name == name);
         own.cloned().or_else(|| Profile::built_in(name))
     }
 
     /// Names of every profile there is, own ones first.
     pub fn profile_names(&self) -> impl Iterator<Item = &str> {
-        let own = self.source.profiles.iter().map(|profile| profile.name.as_str());
+        let own = self
+            .source
+            .profiles
+            .iter()
+            .map(|profile| profile.name.as_str());
         own.chain(profile::BUILT_IN_NAMES.iter().copied())
     }
 
     /// The thresholds of [`crate::requirement`].
     #[must_use]
     pub fn requirement_thresholds(&self) -> RequirementThresholds {
-        let Thresholds { min_confidence, high_risk, .. } = self.source.thresholds;
-        RequirementThresholds { min_confidence, high_risk }
+        let Thresholds {
+            min_confidence,
+            high_risk,
+            ..
+        } = self.source.thresholds;
+        RequirementThresholds {
+            min_confidence,
+            high_risk,
+        }
     }
 }
 
 fn check_numbers(source: &PolicySource, problems: &mut Vec<Problem>) {
-    let Thresholds { min_confidence, memory_similarity, memory_lesson, high_risk } = source.thresholds;
+    let Thresholds {
+        min_confidence,
+        memory_similarity,
+        memory_lesson,
+        high_risk,
+    } = source.thresholds;
     let ratios = [
         ("thresholds.minConfidence", min_confidence),
         ("thresholds.memorySimilarity", memory_similarity),
@@ -331,24 +378,48 @@ fn check_numbers(source: &PolicySource, problems: &mut Vec<Problem>) {
     ];
     for (path, value) in ratios {
         if !(0.0..=1.0).contains(&value) {
-            problems.push(Problem::error(path, format!("is {value}, must lie between 0 and 1")));
+            problems.push(Problem::error(
+                path,
+                format!("is {value}, must lie between 0 and 1"),
+            ));
         }
     }
     let ranges = [
-        ("deadlines.timeoutMillis", source.deadlines.timeout_millis, 100, 60_000),
-        ("deadlines.breakerSeconds", source.deadlines.breaker_seconds, 1, 3600),
-        ("escalateAfterFailures", source.escalate_after_failures, 0, 20),
+        (
+            "deadlines.timeoutMillis",
+            source.deadlines.timeout_millis,
+            100,
+            60_000,
+        ),
+        (
+            "deadlines.breakerSeconds",
+            source.deadlines.breaker_seconds,
+            1,
+            3600,
+        ),
+        (
+            "escalateAfterFailures",
+            source.escalate_after_failures,
+            0,
+            20,
+        ),
         ("privacy.retentionDays", source.retention_days, 1, 3650),
     ];
     for (path, value, low, high) in ranges {
         if !(low..=high).contains(&value) {
-            problems.push(Problem::error(path, format!("is {value}, must lie between {low} and {high}")));
+            problems.push(Problem::error(
+                path,
+                format!("is {value}, must lie between {low} and {high}"),
+            ));
         }
     }
     for (provider, quota) in &source.quota {
         if !(0.0..=1.0).contains(&quota.share) {
             let path = format!("quota[{provider}].share");
-            problems.push(Problem::error(path, format!("is {}, must lie between 0 and 1", quota.share)));
+            problems.push(Problem::error(
+                path,
+                format!("is {}, must lie between 0 and 1", quota.share),
+            ));
         }
     }
 }
@@ -357,15 +428,25 @@ fn check_profile(source: &PolicySource, problems: &mut Vec<Problem>) {
     for profile in &source.profiles {
         if profile::BUILT_IN_NAMES.contains(&profile.name.as_str()) {
             let path = format!("profiles[{}]", profile.name);
-            problems.push(Problem::error(path, "has the name of a built-in profile; choose another"));
+            problems.push(Problem::error(
+                path,
+                "has the name of a built-in profile; choose another",
+            ));
         }
     }
     let known = profile::BUILT_IN_NAMES.contains(&source.profile.as_str())
-        || source.profiles.iter().any(|profile| profile.name == source.profile);
+        || source
+            .profiles
+            .iter()
+            .any(|profile| profile.name == source.profile);
     if !known {
         let own = source.profiles.iter().map(|profile| profile.name.as_str());
         let names: Vec<_> = own.chain(profile::BUILT_IN_NAMES.iter().copied()).collect();
-        let message = format!("`{}` is unknown; there are {}", source.profile, names.join(", "));
+        let message = format!(
+            "`{}` is unknown; there are {}",
+            source.profile,
+            names.join(", ")
+        );
         problems.push(Problem::error("profile", message));
     }
 }
@@ -374,10 +455,14 @@ fn compile_registry(source: &PolicySource, today: Date, problems: &mut Vec<Probl
     let mut registry = Registry::built_in().clone();
     if !source.models.is_empty() {
         for (tier, models) in &source.tiers {
-            let unknown = |wanted: &&ModelRef| !source.models.iter().any(|model| model.model == **wanted);
+            let unknown =
+                |wanted: &&ModelRef| !source.models.iter().any(|model| model.model == **wanted);
             for model in models.iter().filter(unknown) {
                 let path = format!("tiers[{tier}].models");
-                problems.push(Problem::error(path, format!("`{model}` is not in `models`; add it there")));
+                problems.push(Problem::error(
+                    path,
+                    format!("`{model}` is not in `models`; add it there"),
+                ));
             }
         }
     }
@@ -400,9 +485,13 @@ fn compile_registry(source: &PolicySource, today: Date, problems: &mut Vec<Probl
 
 fn check_prices(path: &str, model: &PolicyModel, today: Date, problems: &mut Vec<Problem>) {
     match &model.prices {
-        None => problems.push(Problem::warning(path, "has no prices; its cost stays unknown")),
+        None => problems.push(Problem::warning(
+            path,
+            "has no prices; its cost stays unknown",
+        )),
         Some(prices) if prices.stale(today) => {
-            let message = format!("is more than {STALE_AFTER_DAYS} days ago; look the price up again");
+            let message =
+                format!("is more than {STALE_AFTER_DAYS} days ago; look the price up again");
             problems.push(Problem::warning(format!("{path}.prices.asOf"), message));
         }
         Some(_) => {}
@@ -410,7 +499,14 @@ fn check_prices(path: &str, model: &PolicyModel, today: Date, problems: &mut Vec
 }
 
 fn describe(mut entry: Entry, model: &PolicyModel) -> Entry {
-    let PolicyModel { model: _, context_window, efforts, capabilities, prices, disabled } = model;
+    let PolicyModel {
+        model: _,
+        context_window,
+        efforts,
+        capabilities,
+        prices,
+        disabled,
+    } = model;
     entry.context_window = context_window.or(entry.context_window);
     entry.efforts = efforts.unwrap_or(entry.efforts);
     entry.capabilities = capabilities.or(entry.capabilities);
@@ -430,15 +526,24 @@ fn check_rules(source: &PolicySource, problems: &mut Vec<Problem>) {
         }
     }
     for (at, rule) in source.rules.iter().enumerate() {
-        if RuleId::BUILTIN.iter().any(|builtin| builtin.as_str() == rule.id) {
-            problems.push(Problem::error(format!("rules[{at}].id"), "is the id of a built-in rule; choose another"));
+        if RuleId::BUILTIN
+            .iter()
+            .any(|builtin| builtin.as_str() == rule.id)
+        {
+            problems.push(Problem::error(
+                format!("rules[{at}].id"),
+                "is the id of a built-in rule; choose another",
+            ));
         }
     }
 }
 
 /// `None` when a term is wrong; `Some(None)` where the built-in groups hold as they are.
 #[allow(clippy::option_option)]
-fn compile_keywords(source: &PolicySource, problems: &mut Vec<Problem>) -> Option<Option<Arc<Keywords>>> {
+fn compile_keywords(
+    source: &PolicySource,
+    problems: &mut Vec<Problem>,
+) -> Option<Option<Arc<Keywords>>> {
     if source.keywords.is_empty() && source.rules.is_empty() {
         return Some(None);
     }
@@ -451,11 +556,17 @@ fn compile_keywords(source: &PolicySource, problems: &mut Vec<Problem>) -> Optio
             unless: rule.unless.clone(),
         })
         .collect();
-    let compiled = Keywords::builtin().with_edits(&source.keywords).and_then(|edited| edited.with_rules(&rules));
+    let compiled = Keywords::builtin()
+        .with_edits(&source.keywords)
+        .and_then(|edited| edited.with_rules(&rules));
     match compiled {
         Ok(keywords) => Some(Some(Arc::new(keywords))),
         Err(wrong) => {
-            problems.extend(wrong.into_iter().map(|problem| Problem::error(problem.path, problem.message)));
+            problems.extend(
+                wrong
+                    .into_iter()
+                    .map(|problem| Problem::error(problem.path, problem.message)),
+            );
             None
         }
     }

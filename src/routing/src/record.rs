@@ -11,8 +11,8 @@ use crate::estimate::{Counterfactual, Estimate};
 use crate::follow_up::FollowUp;
 use crate::reason::{Exclusion, Fallback, Reason, Warning};
 use crate::registry::ModelRef;
-use crate::tool_routing::ToolPlan;
 use crate::requirement::{Raise, ValidationRequirement};
+use crate::tool_routing::ToolPlan;
 
 /// What made a decision necessary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::registry::{ModelRef, Prices};
 use crate::registry::Capability;
+use crate::registry::{ModelRef, Prices};
 use crate::skills::Skill;
 use crate::text;
 use crate::thinking::EffortSet;
@@ -35,7 +35,10 @@ pub struct FieldError {
 impl FieldError {
     /// A refusal of the field at `path`.
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { path: path.into(), message: message.into() }
+        Self {
+            path: path.into(),
+            message: message.into(),
+        }
     }
 }
 
@@ -231,7 +234,10 @@ impl RouteRequest {
     /// A plain request of a user with every default.
     #[must_use]
     pub fn new(request: impl Into<String>) -> Self {
-        Self { request: request.into(), ..Self::default() }
+        Self {
+            request: request.into(),
+            ..Self::default()
+        }
     }
 
     /// Checks what the types cannot say: lengths, ranges, names.
@@ -244,11 +250,18 @@ impl RouteRequest {
         self.check_lists(&mut errors);
         for (provider, share) in &self.quota {
             if !share.is_finite() {
-                errors.push(FieldError::new(format!("quota.{provider}"), "must be a finite number"));
+                errors.push(FieldError::new(
+                    format!("quota.{provider}"),
+                    "must be a finite number",
+                ));
             }
         }
         self.check_settings(&mut errors);
-        if errors.is_empty() { Ok(()) } else { Err(errors) }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(errors)
+        }
     }
 
     fn check_text(&self, errors: &mut Vec<FieldError>) {
@@ -262,7 +275,8 @@ impl RouteRequest {
         if let Some(id) = &self.conversation_id {
             let units = text::units(id);
             if units == 0 || units > MAX_CONVERSATION_UNITS {
-                let message = format!("has {units} UTF-16 units, allowed are 1 to {MAX_CONVERSATION_UNITS}");
+                let message =
+                    format!("has {units} UTF-16 units, allowed are 1 to {MAX_CONVERSATION_UNITS}");
                 errors.push(FieldError::new("conversation_id", message));
             }
         }
@@ -274,33 +288,54 @@ impl RouteRequest {
             ("models", self.models.as_ref().map_or(0, Vec::len)),
             ("quota", self.quota.len()),
             ("constraints.exclude", self.constraints.exclude.len()),
-            ("constraints.capabilities", self.constraints.capabilities.len()),
+            (
+                "constraints.capabilities",
+                self.constraints.capabilities.len(),
+            ),
             ("tools", self.tools.len()),
             ("skills", self.skills.len()),
         ];
         for (path, len) in lists {
             if len > MAX_LIST {
-                errors.push(FieldError::new(path, format!("has {len} entries, limit {MAX_LIST}")));
+                errors.push(FieldError::new(
+                    path,
+                    format!("has {len} entries, limit {MAX_LIST}"),
+                ));
             }
         }
         for (at, provider) in self.providers.iter().flatten().enumerate() {
             if provider.trim().is_empty() {
-                errors.push(FieldError::new(format!("providers[{at}]"), "must not be blank"));
+                errors.push(FieldError::new(
+                    format!("providers[{at}]"),
+                    "must not be blank",
+                ));
             }
         }
     }
 
     fn check_settings(&self, errors: &mut Vec<FieldError>) {
         let settings = &self.settings;
-        for (name, value) in [("min_confidence", settings.min_confidence), ("exploration", settings.exploration)] {
+        for (name, value) in [
+            ("min_confidence", settings.min_confidence),
+            ("exploration", settings.exploration),
+        ] {
             if let Some(value) = value
                 && !(0.0..=1.0).contains(&value)
             {
-                errors.push(FieldError::new(format!("settings.{name}"), "must lie between 0 and 1"));
+                errors.push(FieldError::new(
+                    format!("settings.{name}"),
+                    "must lie between 0 and 1",
+                ));
             }
         }
-        if settings.escalate_after_failures.is_some_and(|value| value > 20) {
-            errors.push(FieldError::new("settings.escalate_after_failures", "must lie between 0 and 20"));
+        if settings
+            .escalate_after_failures
+            .is_some_and(|value| value > 20)
+        {
+            errors.push(FieldError::new(
+                "settings.escalate_after_failures",
+                "must lie between 0 and 20",
+            ));
         }
         for (tier, models) in &settings.tiers {
             if models.is_empty() || models.len() > MAX_LIST {

@@ -10,7 +10,11 @@ use crate::reason::Reason;
 /// Complexity from which an architecture task has a floor.
 const ARCHITECTURE_COMPLEXITY: f64 = 0.75;
 /// The tier, effort and validation of sensitive work.
-const SENSITIVE: Floor = Floor { tier: Tier::Strong, effort: Effort::Medium, validation: Validation::Review };
+const SENSITIVE: Floor = Floor {
+    tier: Tier::Strong,
+    effort: Effort::Medium,
+    validation: Validation::Review,
+};
 
 /// What a rule demands at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,29 +95,47 @@ pub struct Requirement {
 
 /// Applies routing.md 6.1–6.5 to an assessment.
 #[must_use]
-pub fn require(assessment: &Assessment, fired: &[FiredRule], thresholds: RequirementThresholds) -> Requirement {
+pub fn require(
+    assessment: &Assessment,
+    fired: &[FiredRule],
+    thresholds: RequirementThresholds,
+) -> Requirement {
     let recommended = assessment.recommendation.tier;
     let (floor_tier, floor_note) = floor(assessment, fired, thresholds.high_risk);
     let own = fired.iter().filter_map(|rule| rule.own_floor);
-    let min_tier = own.clone().map(|floor| floor.tier).fold(floor_tier, Tier::max);
+    let min_tier = own
+        .clone()
+        .map(|floor| floor.tier)
+        .fold(floor_tier, Tier::max);
 
     let mut raises = Vec::new();
     let mut required = recommended.max(min_tier);
     if let Some(reason) = floor_note
         && recommended < floor_tier
     {
-        raises.push(Raise { reason, from: recommended, to: floor_tier });
+        raises.push(Raise {
+            reason,
+            from: recommended,
+            to: floor_tier,
+        });
     }
     let doubtful = assessment.confidence < thresholds.min_confidence - TOLERANCE;
     if doubtful && required < Tier::Frontier {
         let from = required;
         required = required.up();
-        raises.push(Raise { reason: Reason::InsufficientConfidence, from, to: required });
+        raises.push(Raise {
+            reason: Reason::InsufficientConfidence,
+            from,
+            to: required,
+        });
     }
     // A floor that lifted nothing is still the reason for the sensitivity, so its note stays while the tier rose.
     let notes = if required > recommended {
-        let doubt = (doubtful && raises.last().is_some_and(|raise| raise.reason == Reason::InsufficientConfidence))
-            .then_some(Reason::InsufficientConfidence);
+        let doubt = (doubtful
+            && raises
+                .last()
+                .is_some_and(|raise| raise.reason == Reason::InsufficientConfidence))
+        .then_some(Reason::InsufficientConfidence);
         floor_note.into_iter().chain(doubt).collect()
     } else {
         Vec::new()
@@ -131,7 +153,10 @@ pub fn require(assessment: &Assessment, fired: &[FiredRule], thresholds: Require
         required_tier: required,
         min_tier,
         effort,
-        validation: ValidationRequirement { required: sensitive || level != Validation::None, level },
+        validation: ValidationRequirement {
+            required: sensitive || level != Validation::None,
+            level,
+        },
         rules: fired.iter().map(|rule| rule.id.clone()).collect(),
         notes,
         raises,
@@ -147,7 +172,9 @@ fn floor(assessment: &Assessment, fired: &[FiredRule], high_risk: f64) -> (Tier,
         (Tier::Strong, Some(Reason::SecuritySensitive))
     } else if task.risk >= high_risk - TOLERANCE {
         (Tier::Strong, Some(Reason::HighRisk))
-    } else if task.task_type == TaskType::Architecture && task.complexity >= ARCHITECTURE_COMPLEXITY - TOLERANCE {
+    } else if task.task_type == TaskType::Architecture
+        && task.complexity >= ARCHITECTURE_COMPLEXITY - TOLERANCE
+    {
         (Tier::Strong, Some(Reason::ArchitectureComplexity))
     } else {
         (Tier::Fast, None)

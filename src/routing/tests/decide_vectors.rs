@@ -17,7 +17,13 @@ fn now() -> Timestamp {
 
 fn policy() -> Policy {
     let today = "2026-11-30".parse().unwrap();
-    Policy::compile("test", "sha256:0123456789abcdef", PolicySource::default(), today).unwrap()
+    Policy::compile(
+        "test",
+        "sha256:0123456789abcdef",
+        PolicySource::default(),
+        today,
+    )
+    .unwrap()
 }
 
 fn moment() -> Moment<'static> {
@@ -44,9 +50,15 @@ fn reply(base: &Value, case: &Value) -> Object {
         }
         let value = case["change"].get(id).unwrap_or(&base[id]);
         let answer = match (value, question.kind().as_str()) {
-            (Value::String(_), _) if case["as_score"] == id => json!({"type": "score", "score": 1.0}),
+            (Value::String(_), _) if case["as_score"] == id => {
+                json!({"type": "score", "score": 1.0})
+            }
             (Value::String(choice), _) => {
-                let probability = if case["not_a_number"] == id { json!("NaN") } else { json!(confidence) };
+                let probability = if case["not_a_number"] == id {
+                    json!("NaN")
+                } else {
+                    json!(confidence)
+                };
                 json!({"type": "choice", "choice": choice, "probabilities": {choice.as_str(): probability}, "confidence": 0.8})
             }
             (number, "score") => json!({"type": "score", "score": number, "confidence": 0.9}),
@@ -62,8 +74,14 @@ fn reply(base: &Value, case: &Value) -> Object {
 }
 
 fn request(base: &Value, case: &Value) -> RouteRequest {
-    let mut text = case["change"].get("request").unwrap_or(&base["request"]).as_str().unwrap().to_owned();
-    if let (Some(units), Some(last)) = (case["pad_request_to"].as_u64(), case["last_line"].as_str()) {
+    let mut text = case["change"]
+        .get("request")
+        .unwrap_or(&base["request"])
+        .as_str()
+        .unwrap()
+        .to_owned();
+    if let (Some(units), Some(last)) = (case["pad_request_to"].as_u64(), case["last_line"].as_str())
+    {
         while text.len() + last.len() + 1 < units as usize {
             text.push_str(" and so on");
         }
@@ -89,7 +107,8 @@ fn answers_become_policy_as_the_vectors_say() {
             assert_eq!(error.question_id(), Some(question), "{name}");
             continue;
         }
-        let assessment = from_answers(&answers.unwrap_or_else(|error| panic!("{name}: {error}"))).unwrap();
+        let assessment =
+            from_answers(&answers.unwrap_or_else(|error| panic!("{name}: {error}"))).unwrap();
         check_assessment(name, &case["assessment"], &assessment);
         let judgement = Judgement::Model {
             assessment,
@@ -98,23 +117,41 @@ fn answers_become_policy_as_the_vectors_say() {
                 checkpoint: "sha256:00".to_owned(),
                 server: "main".to_owned(),
             },
-            truncated: Truncated { request: case["truncated"] == true, ..Truncated::default() },
+            truncated: Truncated {
+                request: case["truncated"] == true,
+                ..Truncated::default()
+            },
         };
         let decided = run(&policy, &request(base, case), judgement);
-        check_policy(name, &case["policy"], &serde_json::to_value(&decided.decision).unwrap());
+        check_policy(
+            name,
+            &case["policy"],
+            &serde_json::to_value(&decided.decision).unwrap(),
+        );
         if let Some(selected) = case["selected"].as_str() {
-            assert_eq!(decided.decision.selected.model.to_string(), selected, "{name}");
+            assert_eq!(
+                decided.decision.selected.model.to_string(),
+                selected,
+                "{name}"
+            );
             assert!(decided.decision.selected.explicit, "{name}");
         }
         if let Some(warnings) = case.get("warnings") {
-            let codes: Vec<_> = decided.decision.warnings.iter().map(|warning| warning.code.as_str()).collect();
+            let codes: Vec<_> = decided
+                .decision
+                .warnings
+                .iter()
+                .map(|warning| warning.code.as_str())
+                .collect();
             assert_eq!(json!(codes), *warnings, "{name}");
         }
     }
 }
 
 fn check_assessment(name: &str, expected: &Value, got: &Assessment) {
-    let Some(expected) = expected.as_object() else { return };
+    let Some(expected) = expected.as_object() else {
+        return;
+    };
     for (field, value) in expected {
         let number = match field.as_str() {
             "complexity" => got.task.complexity,
@@ -123,14 +160,21 @@ fn check_assessment(name: &str, expected: &Value, got: &Assessment) {
             "requires_web" => f64::from(u8::from(got.tools.requires_web)),
             other => panic!("{name}: no check for {other}"),
         };
-        let wanted = value.as_f64().unwrap_or_else(|| f64::from(u8::from(value.as_bool().unwrap())));
-        assert!((number - wanted).abs() < 1e-9, "{name}: {field} is {number}, expected {wanted}");
+        let wanted = value
+            .as_f64()
+            .unwrap_or_else(|| f64::from(u8::from(value.as_bool().unwrap())));
+        assert!(
+            (number - wanted).abs() < 1e-9,
+            "{name}: {field} is {number}, expected {wanted}"
+        );
     }
 }
 
 fn check_policy(name: &str, expected: &Value, decision: &Value) {
     let policy = &decision["policy"];
-    let Some(expected) = expected.as_object() else { return };
+    let Some(expected) = expected.as_object() else {
+        return;
+    };
     for (field, value) in expected {
         let got = match field.as_str() {
             "validation" => &policy["validation"]["level"],
@@ -149,7 +193,11 @@ fn texts_become_policy_as_the_vectors_say() {
     assert_eq!(rows.len(), 39);
     for row in rows {
         let text = row["request"].as_str().unwrap();
-        let decided = run(&policy, &RouteRequest::new(text), Judgement::Rules { fallback: None });
+        let decided = run(
+            &policy,
+            &RouteRequest::new(text),
+            Judgement::Rules { fallback: None },
+        );
         let decision = serde_json::to_value(&decided.decision).unwrap();
         check_policy(text, &row["policy"], &decision);
     }
@@ -177,7 +225,14 @@ fn a_record_can_be_replayed_and_read_back() {
         assert_eq!(back, first, "{}", request.request);
         let prepared = prepare(&request, &policy, Client::Own, None, now()).unwrap();
         let other = Moment::new(now(), [200; 28], &|| 3.0, Explain::No);
-        let again = decide(&prepared, Judgement::Rules { fallback: None }, &NothingKnown, other).unwrap().decision;
+        let again = decide(
+            &prepared,
+            Judgement::Rules { fallback: None },
+            &NothingKnown,
+            other,
+        )
+        .unwrap()
+        .decision;
         assert_ne!(again.id, first.id);
         assert_eq!(stable(&again), stable(&first), "{}", request.request);
     }
@@ -193,7 +248,10 @@ fn labels_skip_the_assessment_but_not_the_rules() {
         "requires_shell": false, "requires_tests": true, "requires_web": false, "requires_browser": false,
         "requires_database": false, "requires_git": false, "security_sensitive": false
     });
-    let request = RouteRequest { labels: Some(labels.clone()), ..RouteRequest::new("Fix the login token expiry") };
+    let request = RouteRequest {
+        labels: Some(labels.clone()),
+        ..RouteRequest::new("Fix the login token expiry")
+    };
     let decision = run(&policy, &request, Judgement::Rules { fallback: None }).decision;
     assert_eq!(decision.assessment.source.as_str(), "memory");
     assert_eq!(decision.assessment.confidence, 1.0);
@@ -204,7 +262,10 @@ fn labels_skip_the_assessment_but_not_the_rules() {
     let mut wrong = labels;
     wrong["complexity"] = json!(9);
     wrong["agent"] = json!("wizard");
-    let request = RouteRequest { labels: Some(wrong), ..RouteRequest::new("Fix it") };
+    let request = RouteRequest {
+        labels: Some(wrong),
+        ..RouteRequest::new("Fix it")
+    };
     let errors = prepare(&request, &policy, Client::Own, None, now()).unwrap_err();
     let paths: Vec<_> = errors.iter().map(|error| error.path.as_str()).collect();
     assert_eq!(paths, ["labels.complexity", "labels.agent"]);
@@ -212,7 +273,10 @@ fn labels_skip_the_assessment_but_not_the_rules() {
 
 /// A decision that came `age` before now, in the conversation `c`.
 fn before(policy: &Policy, text: &str, age: jiff::SignedDuration) -> routing::record::Decision {
-    let request = RouteRequest { conversation_id: Some("c".to_owned()), ..RouteRequest::new(text) };
+    let request = RouteRequest {
+        conversation_id: Some("c".to_owned()),
+        ..RouteRequest::new(text)
+    };
     let mut decision = run(policy, &request, Judgement::Rules { fallback: None }).decision;
     decision.created = now() - age;
     decision.request = Some(text.to_owned());
@@ -225,10 +289,19 @@ fn a_conversation_keeps_the_context_of_its_task() {
     let minutes = jiff::SignedDuration::from_mins;
     let strong = before(&policy, "Fix the login token expiry", minutes(5));
     let follow = |text: &str, previous: &routing::record::Decision| {
-        let request = RouteRequest { conversation_id: Some("c".to_owned()), ..RouteRequest::new(text) };
+        let request = RouteRequest {
+            conversation_id: Some("c".to_owned()),
+            ..RouteRequest::new(text)
+        };
         let prepared = prepare(&request, &policy, Client::Own, Some(previous), now()).unwrap();
         let asks = prepared.question().is_some();
-        let decided = decide(&prepared, Judgement::Rules { fallback: None }, &NothingKnown, moment()).unwrap();
+        let decided = decide(
+            &prepared,
+            Judgement::Rules { fallback: None },
+            &NothingKnown,
+            moment(),
+        )
+        .unwrap();
         (decided, asks)
     };
     for text in ["continue", "sim, pode fazer"] {
@@ -238,7 +311,11 @@ fn a_conversation_keeps_the_context_of_its_task() {
         assert!(!asks, "{text}: nobody is asked");
         assert_eq!(decision.selected.model, strong.selected.model, "{text}");
         assert_eq!(decision.policy.effort, strong.policy.effort, "{text}");
-        assert_eq!((decision.task_id, decision.parent_id), (strong.task_id, Some(strong.id)), "{text}");
+        assert_eq!(
+            (decision.task_id, decision.parent_id),
+            (strong.task_id, Some(strong.id)),
+            "{text}"
+        );
     }
     let (decided, _) = follow("still fails on Safari", &strong);
     assert_eq!(decided.decision.follow_up.as_str(), "correction");
@@ -255,9 +332,15 @@ fn a_conversation_keeps_the_context_of_its_task() {
     let (decided, _) = follow("também no rodapé", &strong);
     assert_eq!(decided.decision.follow_up.as_str(), "amendment");
     assert_eq!(decided.decision.policy.required_tier.as_str(), "strong");
-    let (decided, _) = follow("também no rodapé", &before(&policy, "Fix the login token expiry", minutes(40)));
+    let (decided, _) = follow(
+        "também no rodapé",
+        &before(&policy, "Fix the login token expiry", minutes(40)),
+    );
     assert_eq!(decided.decision.follow_up.as_str(), "new");
-    let (decided, _) = follow("continue", &before(&policy, "Fix the login token expiry", minutes(7 * 60)));
+    let (decided, _) = follow(
+        "continue",
+        &before(&policy, "Fix the login token expiry", minutes(7 * 60)),
+    );
     assert_eq!(decided.decision.follow_up.as_str(), "new");
 
     // Without the earlier text, the higher of both assessments counts.
@@ -274,24 +357,45 @@ fn what_the_user_chose_wins() {
     let policy = policy();
     let with = |constraints: Value| {
         let constraints = serde_json::from_value(constraints).unwrap();
-        let request = RouteRequest { constraints, ..RouteRequest::new("Fix the login token expiry") };
+        let request = RouteRequest {
+            constraints,
+            ..RouteRequest::new("Fix the login token expiry")
+        };
         run(&policy, &request, Judgement::Rules { fallback: None }).decision
     };
     let codes = |decision: &routing::record::Decision| {
-        decision.warnings.iter().map(|warning| warning.code.as_str()).collect::<Vec<_>>()
+        decision
+            .warnings
+            .iter()
+            .map(|warning| warning.code.as_str())
+            .collect::<Vec<_>>()
     };
     let decision = with(json!({"tier": "fast"}));
     assert_eq!(decision.selected.tier.as_str(), "fast");
     assert_eq!(codes(&decision), ["below_floor"]);
     let decision = with(json!({"effort": "low"}));
-    assert_eq!((decision.selected.tier.as_str(), decision.selected.effort.as_str()), ("strong", "low"));
+    assert_eq!(
+        (
+            decision.selected.tier.as_str(),
+            decision.selected.effort.as_str()
+        ),
+        ("strong", "low")
+    );
     assert_eq!(codes(&decision), ["below_floor"]);
     let decision = with(json!({"model": "acme/unheard-of"}));
     assert_eq!(decision.selected.model.to_string(), "acme/unheard-of");
     assert_eq!(codes(&decision), ["capability_unknown", "below_floor"]);
     let decision = with(json!({"exclude": ["anthropic/claude-opus-5-5"]}));
-    assert_eq!(decision.selected.model.to_string(), "openai-codex/gpt-6-sol");
-    assert!(decision.excluded.iter().any(|excluded| excluded.reason.as_str() == "constraint"));
+    assert_eq!(
+        decision.selected.model.to_string(),
+        "openai-codex/gpt-6-sol"
+    );
+    assert!(
+        decision
+            .excluded
+            .iter()
+            .any(|excluded| excluded.reason.as_str() == "constraint")
+    );
 }
 
 #[test]
@@ -305,11 +409,30 @@ fn a_shared_router_is_only_narrowed_by_its_clients() {
         ..RouteRequest::new("Kérlek javítsd ki a mentéskor fellépő összeomlást")
     };
     let shared = prepare(&request, &policy, Client::Shared, None, now()).unwrap();
-    let decision = decide(&shared, Judgement::Rules { fallback: None }, &NothingKnown, moment()).unwrap().decision;
-    assert_eq!(decision.policy.required_tier.as_str(), "balanced", "doubt is still 0.5");
+    let decision = decide(
+        &shared,
+        Judgement::Rules { fallback: None },
+        &NothingKnown,
+        moment(),
+    )
+    .unwrap()
+    .decision;
+    assert_eq!(
+        decision.policy.required_tier.as_str(),
+        "balanced",
+        "doubt is still 0.5"
+    );
     let own = run(&policy, &request, Judgement::Rules { fallback: None }).decision;
-    assert_eq!(own.policy.required_tier.as_str(), "fast", "the client's own limit holds on its own router");
+    assert_eq!(
+        own.policy.required_tier.as_str(),
+        "fast",
+        "the client's own limit holds on its own router"
+    );
     assert_eq!(own.selected.model.to_string(), "anthropic/claude-haiku-4-5");
-    let seen: Vec<_> = decision.alternatives.iter().map(|other| other.model.to_string()).collect();
+    let seen: Vec<_> = decision
+        .alternatives
+        .iter()
+        .map(|other| other.model.to_string())
+        .collect();
     assert!(!seen.contains(&"mine/own".to_owned()), "{seen:?}");
 }

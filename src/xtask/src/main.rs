@@ -4,7 +4,9 @@ mod checks;
 mod command;
 mod deps;
 mod load;
+mod quality;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -37,6 +39,15 @@ enum Task {
         #[arg(long, default_value_t = 16)]
         connections: usize,
     },
+    /// Agreement of the keyword rules with labelled requests, by language, tier and type.
+    Quality {
+        /// Labelled requests, one JSON object a line.
+        #[arg(default_value = "tests/data/requests.jsonl")]
+        file: PathBuf,
+        /// Print each request whose tier missed.
+        #[arg(long)]
+        wrong: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -50,6 +61,7 @@ fn main() -> ExitCode {
             seconds,
             connections,
         } => load::print(&url, rate, seconds, connections),
+        Task::Quality { file, wrong } => quality::run(&command::root().join(file), wrong),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -9,8 +9,8 @@ use routing::registry::Prices;
 use routing::requirement::Floor;
 
 use super::{
-    DeadlinesSpec, FloorSpec, KeywordSpec, ModelSpec, PricesSpec, PrivacySpec, ProfileSpec, QuotaSpec,
-    RoutingPolicySpec, RuleSpec, ThresholdsSpec,
+    DeadlinesSpec, FloorSpec, KeywordSpec, ModelSpec, PricesSpec, PrivacySpec, ProfileSpec,
+    QuotaSpec, RoutingPolicySpec, RuleSpec, ThresholdsSpec,
 };
 use crate::FieldError;
 
@@ -39,20 +39,36 @@ pub(super) fn source(spec: &RoutingPolicySpec) -> Result<PolicySource, FieldErro
         quota,
         privacy,
     } = spec;
-    let DeadlinesSpec { timeout_millis, breaker_seconds } = *deadlines;
-    let PrivacySpec { request_text, retention_days } = *privacy;
+    let DeadlinesSpec {
+        timeout_millis,
+        breaker_seconds,
+    } = *deadlines;
+    let PrivacySpec {
+        request_text,
+        retention_days,
+    } = *privacy;
     Ok(PolicySource {
         profile: profile.clone(),
         profiles: profiles.iter().map(own_profile).collect(),
-        tiers: tiers.iter().map(|tier| (tier.name, tier.models.clone())).collect(),
-        models: models.iter().enumerate().map(model).collect::<Result<_, _>>()?,
+        tiers: tiers
+            .iter()
+            .map(|tier| (tier.name, tier.models.clone()))
+            .collect(),
+        models: models
+            .iter()
+            .enumerate()
+            .map(model)
+            .collect::<Result<_, _>>()?,
         providers: (!providers.is_empty()).then(|| providers.clone()),
         baseline: baseline.clone(),
         rules: rules.iter().map(rule).collect(),
         disabled_rules: disabled_rules.clone(),
         keywords: keywords.iter().map(group).collect(),
         thresholds: limits(thresholds),
-        deadlines: Deadlines { timeout_millis, breaker_seconds },
+        deadlines: Deadlines {
+            timeout_millis,
+            breaker_seconds,
+        },
         escalate_after_failures: *escalate_after_failures,
         tool_routing: (*tool_routing).into(),
         memory: *memory,
@@ -68,7 +84,14 @@ pub(super) fn source(spec: &RoutingPolicySpec) -> Result<PolicySource, FieldErro
 }
 
 fn own_profile(spec: &ProfileSpec) -> Profile {
-    let ProfileSpec { name, quality, cost, latency, risk, min_success } = spec;
+    let ProfileSpec {
+        name,
+        quality,
+        cost,
+        latency,
+        risk,
+        min_success,
+    } = spec;
     Profile {
         name: name.clone(),
         quality: quality.ratio(),
@@ -80,21 +103,41 @@ fn own_profile(spec: &ProfileSpec) -> Profile {
 }
 
 fn model((at, spec): (usize, &ModelSpec)) -> Result<PolicyModel, FieldError> {
-    let ModelSpec { model, context_window, efforts, capabilities, prices, disabled } = spec;
+    let ModelSpec {
+        model,
+        context_window,
+        efforts,
+        capabilities,
+        prices,
+        disabled,
+    } = spec;
     Ok(PolicyModel {
         model: model.clone(),
         context_window: *context_window,
         efforts: *efforts,
         capabilities: *capabilities,
-        prices: prices.as_ref().map(|prices| self::prices(at, prices)).transpose()?,
+        prices: prices
+            .as_ref()
+            .map(|prices| self::prices(at, prices))
+            .transpose()?,
         disabled: *disabled,
     })
 }
 
 fn prices(at: usize, spec: &PricesSpec) -> Result<Prices, FieldError> {
-    let PricesSpec { input, cached_input, cache_write, output, as_of, source } = spec;
+    let PricesSpec {
+        input,
+        cached_input,
+        cache_write,
+        output,
+        as_of,
+        source,
+    } = spec;
     let as_of = as_of.parse().map_err(|_| {
-        FieldError::new(format!("spec.models[{at}].prices.asOf"), format!("`{as_of}` is no date like 2026-11-30"))
+        FieldError::new(
+            format!("spec.models[{at}].prices.asOf"),
+            format!("`{as_of}` is no date like 2026-11-30"),
+        )
     })?;
     Ok(Prices {
         input: input.price(),
@@ -107,22 +150,55 @@ fn prices(at: usize, spec: &PricesSpec) -> Result<Prices, FieldError> {
 }
 
 fn rule(spec: &RuleSpec) -> AddedRule {
-    let RuleSpec { id, patterns, unless, languages: _, floor, note: _ } = spec;
-    let floor = floor.as_ref().map(|FloorSpec { tier, effort, validation }| Floor {
-        tier: tier.unwrap_or(Tier::Fast),
-        effort: effort.unwrap_or(Effort::Minimal),
-        validation: validation.unwrap_or(Validation::None),
-    });
-    AddedRule { id: id.clone(), patterns: patterns.clone(), unless: unless.clone(), floor }
+    let RuleSpec {
+        id,
+        patterns,
+        unless,
+        languages: _,
+        floor,
+        note: _,
+    } = spec;
+    let floor = floor.as_ref().map(
+        |FloorSpec {
+             tier,
+             effort,
+             validation,
+         }| Floor {
+            tier: tier.unwrap_or(Tier::Fast),
+            effort: effort.unwrap_or(Effort::Minimal),
+            validation: validation.unwrap_or(Validation::None),
+        },
+    );
+    AddedRule {
+        id: id.clone(),
+        patterns: patterns.clone(),
+        unless: unless.clone(),
+        floor,
+    }
 }
 
 fn group(spec: &KeywordSpec) -> GroupEdit {
-    let KeywordSpec { id, any, unless, remove } = spec;
-    GroupEdit { id: id.clone(), any: any.clone(), unless: unless.clone(), remove: remove.clone() }
+    let KeywordSpec {
+        id,
+        any,
+        unless,
+        remove,
+    } = spec;
+    GroupEdit {
+        id: id.clone(),
+        any: any.clone(),
+        unless: unless.clone(),
+        remove: remove.clone(),
+    }
 }
 
 fn limits(spec: &ThresholdsSpec) -> Thresholds {
-    let ThresholdsSpec { min_confidence, memory_similarity, memory_lesson, high_risk } = spec;
+    let ThresholdsSpec {
+        min_confidence,
+        memory_similarity,
+        memory_lesson,
+        high_risk,
+    } = spec;
     Thresholds {
         min_confidence: min_confidence.value(),
         memory_similarity: memory_similarity.value(),
@@ -132,7 +208,17 @@ fn limits(spec: &ThresholdsSpec) -> Thresholds {
 }
 
 fn share(spec: &QuotaSpec) -> (String, QuotaShare) {
-    let QuotaSpec { provider, share, budget_per_day } = spec;
+    let QuotaSpec {
+        provider,
+        share,
+        budget_per_day,
+    } = spec;
     let budget_per_day = budget_per_day.as_ref().map(super::Decimal::value);
-    (provider.clone(), QuotaShare { share: share.value(), budget_per_day })
+    (
+        provider.clone(),
+        QuotaShare {
+            share: share.value(),
+            budget_per_day,
+        },
+    )
 }

@@ -44,11 +44,14 @@ impl TryFrom<String> for Ratio {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let in_range = text.starts_with("0") || text.trim_end_matches('0').trim_end_matches('.') == "1";
+        let in_range =
+            text.starts_with("0") || text.trim_end_matches('0').trim_end_matches('.') == "1";
         if digits(&text, 1, 6) && in_range {
             Ok(Self(text))
         } else {
-            Err(format!("`{text}` must be a decimal between \"0\" and \"1\" with at most six places"))
+            Err(format!(
+                "`{text}` must be a decimal between \"0\" and \"1\" with at most six places"
+            ))
         }
     }
 }
@@ -87,7 +90,9 @@ impl TryFrom<String> for Decimal {
         if digits(&text, 9, 6) {
             Ok(Self(text))
         } else {
-            Err(format!("`{text}` must be a decimal such as \"12.50\", at most nine digits and six places"))
+            Err(format!(
+                "`{text}` must be a decimal such as \"12.50\", at most nine digits and six places"
+            ))
         }
     }
 }
@@ -107,7 +112,20 @@ mod tests {
         for good in ["0", "1", "0.5", "0.000001", "1.0", "1.000000"] {
             assert!(Ratio::try_from(good.to_owned()).is_ok(), "{good}");
         }
-        for bad in ["", "2", "1.1", "10", "01", ".5", "0.", "0.0000001", "-0", "1e0", "NaN", " 0"] {
+        for bad in [
+            "",
+            "2",
+            "1.1",
+            "10",
+            "01",
+            ".5",
+            "0.",
+            "0.0000001",
+            "-0",
+            "1e0",
+            "NaN",
+            " 0",
+        ] {
             assert!(Ratio::try_from(bad.to_owned()).is_err(), "{bad}");
         }
         for good in ["0", "12.50", "123456789.123456", "007"] {

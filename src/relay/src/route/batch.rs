@@ -32,11 +32,17 @@ struct Summary {
     tiers: BTreeMap<Tier, usize>,
 }
 
-pub(super) fn run(arguments: &RouteArguments, path: &Path, decider: &mut Decider) -> Result<Exit, CliError> {
+pub(super) fn run(
+    arguments: &RouteArguments,
+    path: &Path,
+    decider: &mut Decider,
+) -> Result<Exit, CliError> {
     let mut reader: Box<dyn BufRead> = if path == Path::new("-") {
         Box::new(std::io::stdin().lock())
     } else {
-        Box::new(BufReader::new(File::open(path).map_err(|error| CliError::file(path, error))?))
+        Box::new(BufReader::new(
+            File::open(path).map_err(|error| CliError::file(path, error))?,
+        ))
     };
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut summary = Summary::default();
@@ -49,8 +55,12 @@ pub(super) fn run(arguments: &RouteArguments, path: &Path, decider: &mut Decider
             Ok(Some((text, tier))) => {
                 summary.decided += 1;
                 *summary.tiers.entry(tier).or_default() += 1;
-                writeln!(out, "{text}")
-                    .map_err(|error| CliError::new(Exit::Failed, format!("cannot write to standard output: {error}")))?;
+                writeln!(out, "{text}").map_err(|error| {
+                    CliError::new(
+                        Exit::Failed,
+                        format!("cannot write to standard output: {error}"),
+                    )
+                })?;
             }
             Err(error) if error.exit == Exit::Unreachable => return Err(error),
             Err(error) => {
@@ -59,11 +69,28 @@ pub(super) fn run(arguments: &RouteArguments, path: &Path, decider: &mut Decider
             }
         }
     }
-    out.flush().map_err(|error| CliError::new(Exit::Failed, format!("cannot write to standard output: {error}")))?;
-    let tiers: Vec<_> = summary.tiers.iter().map(|(tier, count)| format!("{tier} {count}")).collect();
-    let tiers = if tiers.is_empty() { String::new() } else { format!(" ({})", tiers.join(", ")) };
+    out.flush().map_err(|error| {
+        CliError::new(
+            Exit::Failed,
+            format!("cannot write to standard output: {error}"),
+        )
+    })?;
+    let tiers: Vec<_> = summary
+        .tiers
+        .iter()
+        .map(|(tier, count)| format!("{tier} {count}"))
+        .collect();
+    let tiers = if tiers.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", tiers.join(", "))
+    };
     eprintln!("{} decided{tiers}, {} bad", summary.decided, summary.bad);
-    Ok(if summary.bad == 0 { Exit::Done } else { Exit::Failed })
+    Ok(if summary.bad == 0 {
+        Exit::Done
+    } else {
+        Exit::Failed
+    })
 }
 
 /// The decision of one line as text, or nothing for a blank line.
@@ -72,12 +99,17 @@ fn decide(
     decider: &mut Decider,
     bytes: &[u8],
 ) -> Result<Option<(String, Tier)>, CliError> {
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| CliError::usage(format!("is not valid UTF-8 at byte {}", error.valid_up_to())))?;
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        CliError::usage(format!(
+            "is not valid UTF-8 at byte {}",
+            error.valid_up_to()
+        ))
+    })?;
     if text.trim().is_empty() {
         return Ok(None);
     }
-    let line: Line = serde_json::from_str(text).map_err(|error| CliError::usage(without_line(&error)))?;
+    let line: Line =
+        serde_json::from_str(text).map_err(|error| CliError::usage(without_line(&error)))?;
     let mut request = request(arguments, &decider.settings, line.request);
     request.profile = line.profile.or(request.profile);
     request.conversation_id = line.conversation_id;
@@ -118,7 +150,9 @@ fn next_line(reader: &mut dyn BufRead) -> std::io::Result<Option<Result<Vec<u8>,
         line.pop();
     } else if line.len() as u64 > MAX_LINE {
         reader.skip_until(b'\n')?;
-        return Ok(Some(Err(CliError::usage(format!("has more than {MAX_LINE} bytes")))));
+        return Ok(Some(Err(CliError::usage(format!(
+            "has more than {MAX_LINE} bytes"
+        )))));
     }
     Ok(Some(Ok(line)))
 }

@@ -8,8 +8,16 @@ pub(super) fn render(trace: &Trace, styles: Styles) -> String {
     let mut text = format!("\n{}\n", styles.bold("How it was decided"));
     for step in &trace.steps {
         let because = escape(&step.because);
-        let because = if because.is_empty() { String::new() } else { format!("   {}", styles.dim(&because)) };
-        text.push_str(&format!("  {:<14}{}{because}\n", step.name, escape(&step.result)));
+        let because = if because.is_empty() {
+            String::new()
+        } else {
+            format!("   {}", styles.dim(&because))
+        };
+        text.push_str(&format!(
+            "  {:<14}{}{because}\n",
+            step.name,
+            escape(&step.result)
+        ));
     }
     if !trace.ranking.is_empty() {
         text.push_str(&format!("\n{}\n", styles.bold("Candidates")));
@@ -18,7 +26,11 @@ pub(super) fn render(trace: &Trace, styles: Styles) -> String {
     if !trace.not_considered.is_empty() {
         text.push_str(&format!("\n{}\n", styles.bold("Not considered")));
         for (model, why) in &trace.not_considered {
-            text.push_str(&format!("  {:<38}{}\n", escape(model.as_str()), why.as_str().replace('_', " ")));
+            text.push_str(&format!(
+                "  {:<38}{}\n",
+                escape(model.as_str()),
+                why.as_str().replace('_', " ")
+            ));
         }
     }
     text
@@ -26,7 +38,12 @@ pub(super) fn render(trace: &Trace, styles: Styles) -> String {
 
 /// Utility = quality − cost − latency − risk − leaving; one row a candidate, best first.
 fn ranking(trace: &Trace, styles: Styles) -> String {
-    let wide = trace.ranking.iter().map(|row| row.model.as_str().chars().count()).max().unwrap_or(0);
+    let wide = trace
+        .ranking
+        .iter()
+        .map(|row| row.model.as_str().chars().count())
+        .max()
+        .unwrap_or(0);
     let switching = trace.ranking.iter().any(|row| row.switch != 0.0);
     let leaving = if switching { "  leaving" } else { "" };
     let head = format!(
@@ -35,7 +52,11 @@ fn ranking(trace: &Trace, styles: Styles) -> String {
     );
     let mut text = styles.dim(&head) + "\n";
     for row in &trace.ranking {
-        let leaving = if switching { format!("  {:>7.4}", -row.switch) } else { String::new() };
+        let leaving = if switching {
+            format!("  {:>7.4}", -row.switch)
+        } else {
+            String::new()
+        };
         text.push_str(&format!(
             "  {:<wide$}  {:<9} {:>6.2}{}   {:>7.4}  {:>7.4}  {:>7.4}  {:>7.4}{leaving}   {:>7.4}  {}\n",
             escape(row.model.as_str()),
@@ -50,7 +71,9 @@ fn ranking(trace: &Trace, styles: Styles) -> String {
             row.verdict,
         ));
     }
-    text.push_str(&styles.dim("  * likely enough to succeed for this profile; such models go first, then utility decides"));
+    text.push_str(&styles.dim(
+        "  * likely enough to succeed for this profile; such models go first, then utility decides",
+    ));
     text.push('\n');
     text
 }

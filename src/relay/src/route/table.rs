@@ -34,13 +34,25 @@ pub(super) fn render(decision: &Decision, styles: Styles) -> String {
         styles,
     ));
     let role = format!("{}  {}", styles.dim("role"), decision.agent);
-    lines.push(line("why", &format!("{}       {role}", escape(&why(decision))), styles));
+    lines.push(line(
+        "why",
+        &format!("{}       {role}", escape(&why(decision))),
+        styles,
+    ));
     if !decision.alternatives.is_empty() {
-        let next: Vec<_> = decision.alternatives.iter().map(|other| escape(other.model.as_str())).collect();
+        let next: Vec<_> = decision
+            .alternatives
+            .iter()
+            .map(|other| escape(other.model.as_str()))
+            .collect();
         lines.push(line("next", &next.join(", "), styles));
     }
     for warning in &decision.warnings {
-        lines.push(line("warning", &format!("{}: {}", warning.code, escape(&warning.message)), styles));
+        lines.push(line(
+            "warning",
+            &format!("{}: {}", warning.code, escape(&warning.message)),
+            styles,
+        ));
     }
     lines.push(line("id", &decision.id.to_string(), styles));
     lines.join("\n") + "\n"
@@ -56,12 +68,20 @@ fn why(decision: &Decision) -> String {
     let level = policy.validation.level;
     if !policy.rules.is_empty() {
         let rules = policy.rules.join(", ");
-        return format!("{rules}: at least {}, {}, {level}", policy.min_tier, policy.effort);
+        return format!(
+            "{rules}: at least {}, {}, {level}",
+            policy.min_tier, policy.effort
+        );
     }
     let raised: Vec<_> = policy.notes.iter().map(|note| note.as_str()).collect();
     if raised.is_empty() {
         format!("needs {}, {}, {level}", policy.required_tier, policy.effort)
     } else {
-        format!("{}: {} instead of {}, {level}", raised.join(", "), policy.required_tier, policy.recommended_tier)
+        format!(
+            "{}: {} instead of {}, {level}",
+            raised.join(", "),
+            policy.required_tier,
+            policy.recommended_tier
+        )
     }
 }

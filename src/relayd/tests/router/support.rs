@@ -80,6 +80,7 @@ impl Router {
             let left = deadline.saturating_duration_since(Instant::now());
             let Ok(line) = lines.recv_timeout(left) else {
                 let _ = child.kill();
+                let _ = child.wait();
                 panic!("relayd did not start: {:?}", log.lock().unwrap());
             };
             let Ok(event) = serde_json::from_str::<Value>(&line) else {
@@ -126,8 +127,7 @@ impl Router {
 
     /// Waits for its end.
     pub(crate) fn ended(&mut self) -> ExitStatus {
-        let status = wait_for("the process to end", || self.child.try_wait().unwrap());
-        status
+        wait_for("the process to end", || self.child.try_wait().unwrap())
     }
 
     pub(crate) fn log(&self) -> Vec<String> {

@@ -66,7 +66,10 @@ fn direct() -> Requirement {
         required_tier,
         min_tier,
         effort,
-        validation: ValidationRequirement { required: level != Validation::None, level },
+        validation: ValidationRequirement {
+            required: level != Validation::None,
+            level,
+        },
         rules: Vec::new(),
         notes: Vec::new(),
         raises: Vec::new(),
@@ -78,7 +81,12 @@ fn direct() -> Requirement {
 fn carry_over(prepared: &Prepared<'_>, requirement: &mut Requirement) -> Option<ModelRef> {
     let previous = prepared.previous?;
     let current = || {
-        let told = prepared.request.context.current.as_ref().map(|current| current.model.clone());
+        let told = prepared
+            .request
+            .context
+            .current
+            .as_ref()
+            .map(|current| current.model.clone());
         Some(told.unwrap_or_else(|| previous.selected.model.clone()))
     };
     match prepared.effect {
@@ -94,12 +102,19 @@ fn carry_over(prepared: &Prepared<'_>, requirement: &mut Requirement) -> Option<
             requirement.validation = previous.policy.validation;
             Some(previous.selected.model.clone())
         }
-        Effect::Repair { min_tier, effort, failures: _ } => {
+        Effect::Repair {
+            min_tier,
+            effort,
+            failures: _,
+        } => {
             let new_floor = requirement.min_tier;
             requirement.min_tier = new_floor.max(min_tier);
             requirement.required_tier = requirement.required_tier.max(requirement.min_tier);
             requirement.effort = requirement.effort.max(effort);
-            requirement.validation.level = requirement.validation.level.max(previous.policy.validation.level);
+            requirement.validation.level = requirement
+                .validation
+                .level
+                .max(previous.policy.validation.level);
             requirement.validation.required |= previous.policy.validation.required;
             (new_floor <= previous.selected.tier).then(|| previous.selected.model.clone())
         }
@@ -125,14 +140,20 @@ fn apply_constraints(prepared: &Prepared<'_>, wish: &mut Wish) {
         }
         let tier = known.map_or(Tier::Balanced, |entry| entry.tier);
         if tier < floor {
-            wish.warn(WarningCode::BelowFloor, format!("you chose {model} ({tier}); this work asks for {floor}"));
+            wish.warn(
+                WarningCode::BelowFloor,
+                format!("you chose {model} ({tier}); this work asks for {floor}"),
+            );
         }
         wish.model = Some(model.clone());
         wish.stay = None;
     }
     if let Some(tier) = constraints.tier {
         if tier < floor && wish.model.is_none() {
-            wish.warn(WarningCode::BelowFloor, format!("you chose tier {tier}; this work asks for {floor}"));
+            wish.warn(
+                WarningCode::BelowFloor,
+                format!("you chose tier {tier}; this work asks for {floor}"),
+            );
         }
         wish.requirement.required_tier = tier;
         wish.min_tier = wish.min_tier.min(tier);
@@ -143,7 +164,10 @@ fn apply_constraints(prepared: &Prepared<'_>, wish: &mut Wish) {
         if wish.is_sensitive() && effort < Effort::Medium {
             wish.warn(
                 WarningCode::BelowFloor,
-                format!("you chose effort {effort}; sensitive work asks for at least {}", Effort::Medium),
+                format!(
+                    "you chose effort {effort}; sensitive work asks for at least {}",
+                    Effort::Medium
+                ),
             );
         }
         wish.requirement.effort = effort;

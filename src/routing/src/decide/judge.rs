@@ -7,11 +7,11 @@ use decision::vocabulary::Tier;
 use super::Prepared;
 use crate::assessment::{Assessment, Source};
 use crate::follow_up::{self, Effect};
+use crate::from_answers;
 use crate::reason::Fallback;
 use crate::record::{MemoryProvenance, ModelProvenance, Truncated};
 use crate::request::{FieldError, RouteRequest};
 use crate::requirement::FiredRule;
-use crate::from_answers;
 
 /// What the caller found out about [`Prepared::question`].
 #[derive(Debug, Clone)]
@@ -40,7 +40,9 @@ pub enum Judgement<'a> {
 }
 
 /// No decision model is configured or serving.
-pub const NO_MODEL: Judgement<'static> = Judgement::Rules { fallback: Some(Fallback::NoModel) };
+pub const NO_MODEL: Judgement<'static> = Judgement::Rules {
+    fallback: Some(Fallback::NoModel),
+};
 
 /// A judged request.
 #[derive(Debug)]
@@ -55,17 +57,31 @@ pub(super) struct Judged {
 
 impl Judged {
     pub(super) fn was_truncated(&self) -> bool {
-        let Truncated { request, state_tokens_dropped, questions } = &self.truncated;
+        let Truncated {
+            request,
+            state_tokens_dropped,
+            questions,
+        } = &self.truncated;
         *request || *state_tokens_dropped > 0 || !questions.is_empty()
     }
 }
 
 /// The assessment that given labels stand for.
 pub(super) fn from_labels(request: &RouteRequest) -> Result<Option<Assessment>, Vec<FieldError>> {
-    let Some(tree) = &request.labels else { return Ok(None) };
+    let Some(tree) = &request.labels else {
+        return Ok(None);
+    };
     match Labels::from_json(tree) {
-        Ok(labels) => Ok(Some(from_answers::from_labels(&labels, Source::Memory, 1.0))),
-        Err(errors) => Err(errors.0.into_iter().map(|error| FieldError::new(error.path, error.message)).collect()),
+        Ok(labels) => Ok(Some(from_answers::from_labels(
+            &labels,
+            Source::Memory,
+            1.0,
+        ))),
+        Err(errors) => Err(errors
+            .0
+            .into_iter()
+            .map(|error| FieldError::new(error.path, error.message))
+            .collect()),
     }
 }
 
@@ -93,7 +109,11 @@ pub(super) fn judge(prepared: &Prepared<'_>, judgement: Judgement<'_>) -> Judged
     }
     match judgement {
         Judgement::Rules { fallback } => judged.fallback = fallback,
-        Judgement::Model { assessment, provenance, truncated } => {
+        Judgement::Model {
+            assessment,
+            provenance,
+            truncated,
+        } => {
             judged.assessment = assessment;
             judged.model = Some(provenance);
             judged.truncated = truncated;
@@ -102,7 +122,8 @@ pub(super) fn judge(prepared: &Prepared<'_>, judgement: Judgement<'_>) -> Judged
             }
         }
         Judgement::Memory { labels, provenance } => {
-            judged.assessment = from_answers::from_labels(labels, Source::Memory, provenance.similarity);
+            judged.assessment =
+                from_answers::from_labels(labels, Source::Memory, provenance.similarity);
             judged.memory = Some(provenance);
         }
     }
@@ -112,12 +133,24 @@ pub(super) fn judge(prepared: &Prepared<'_>, judgement: Judgement<'_>) -> Judged
 
 /// The rules that fire on the whole text, with the floors of those the policy added.
 fn fired(prepared: &Prepared<'_>) -> Vec<FiredRule> {
-    prepared.fired.iter().map(|id| with_floor(prepared, id.as_str())).collect()
+    prepared
+        .fired
+        .iter()
+        .map(|id| with_floor(prepared, id.as_str()))
+        .collect()
 }
 
 fn with_floor(prepared: &Prepared<'_>, id: &str) -> FiredRule {
-    let added = prepared.policy.source.rules.iter().find(|rule| rule.id == id);
-    FiredRule { id: id.to_owned(), own_floor: added.and_then(|rule| rule.floor) }
+    let added = prepared
+        .policy
+        .source
+        .rules
+        .iter()
+        .find(|rule| rule.id == id);
+    FiredRule {
+        id: id.to_owned(),
+        own_floor: added.and_then(|rule| rule.floor),
+    }
 }
 
 /// A task that goes on stays as sensitive as it was.

@@ -59,7 +59,11 @@ impl Knobs {
     ///
     /// # Errors
     /// Fields that name what the policy does not have.
-    pub fn of(request: &RouteRequest, policy: &Policy, client: Client) -> Result<Self, Vec<FieldError>> {
+    pub fn of(
+        request: &RouteRequest,
+        policy: &Policy,
+        client: Client,
+    ) -> Result<Self, Vec<FieldError>> {
         let source = &policy.source;
         let name = request.profile.as_deref().unwrap_or(&source.profile);
         let Some(profile) = policy.profile(name) else {
@@ -88,20 +92,34 @@ impl Knobs {
         let shared = client == Client::Shared;
         // Own: the client's word. Shared: whatever asks for more care or keeps less.
         let ratio = |value: Option<f64>, policy: f64, narrower: fn(f64, f64) -> f64| {
-            let value = value.map_or(policy, |value| if shared { narrower(value, policy) } else { value });
+            let value = value.map_or(policy, |value| {
+                if shared {
+                    narrower(value, policy)
+                } else {
+                    value
+                }
+            });
             Ratio::clamped(value).unwrap_or_default()
         };
         let switch = |value: Option<bool>, policy: bool| {
             value.map_or(policy, |value| if shared { value && policy } else { value })
         };
-        let min_confidence = ratio(settings.min_confidence, source.thresholds.min_confidence, f64::max).get();
+        let min_confidence = ratio(
+            settings.min_confidence,
+            source.thresholds.min_confidence,
+            f64::max,
+        )
+        .get();
         Ok(Self {
             profile,
             only,
             providers: providers(request, policy, client, &registry),
             registry,
             quota: quota(request, policy, client),
-            thresholds: RequirementThresholds { min_confidence, high_risk: source.thresholds.high_risk },
+            thresholds: RequirementThresholds {
+                min_confidence,
+                high_risk: source.thresholds.high_risk,
+            },
             escalate_after_failures: match settings.escalate_after_failures {
                 Some(value) if !shared => value,
                 _ => source.escalate_after_failures,
@@ -115,7 +133,11 @@ impl Knobs {
                 Some(value) if !shared => value,
                 _ => source.switch_price,
             },
-            baseline: settings.baseline.clone().filter(|_| !shared).or_else(|| source.baseline.clone()),
+            baseline: settings
+                .baseline
+                .clone()
+                .filter(|_| !shared)
+                .or_else(|| source.baseline.clone()),
             warnings,
         })
     }
@@ -134,7 +156,10 @@ fn client_tiers(
     }
     match client {
         Client::Own => {
-            let tiers: Vec<_> = tiers.iter().map(|(tier, models)| (*tier, models.clone())).collect();
+            let tiers: Vec<_> = tiers
+                .iter()
+                .map(|(tier, models)| (*tier, models.clone()))
+                .collect();
             let refused = |error: crate::registry::RegistryError| {
                 vec![FieldError::new("settings.tiers", error.to_string())]
             };
@@ -143,9 +168,18 @@ fn client_tiers(
         }
         Client::Shared => {
             let stays = |entry: &&Entry| {
-                tiers.get(&entry.tier).is_none_or(|models| models.contains(&entry.model))
+                tiers
+                    .get(&entry.tier)
+                    .is_none_or(|models| models.contains(&entry.model))
             };
-            Ok(Some(registry.entries().iter().filter(stays).map(|entry| entry.model.clone()).collect()))
+            Ok(Some(
+                registry
+                    .entries()
+                    .iter()
+                    .filter(stays)
+                    .map(|entry| entry.model.clone())
+                    .collect(),
+            ))
         }
     }
 }
@@ -155,15 +189,27 @@ fn policy_allows(policy: &Policy, client: Client, model: &ModelRef) -> bool {
     client == Client::Own || policy.registry.entry(model).is_some()
 }
 
-fn add_model(registry: &mut Registry, model: &RequestModel, warnings: &mut Vec<Warning>) -> Result<(), String> {
-    let RequestModel { model: reference, tier, context_window, efforts, prices } = model;
+fn add_model(
+    registry: &mut Registry,
+    model: &RequestModel,
+    warnings: &mut Vec<Warning>,
+) -> Result<(), String> {
+    let RequestModel {
+        model: reference,
+        tier,
+        context_window,
+        efforts,
+        prices,
+    } = model;
     let mut entry = match registry.entry(reference) {
         Some(known) => known.clone(),
         None => {
             if tier.is_none() {
                 warnings.push(Warning {
                     code: WarningCode::CapabilityUnknown,
-                    message: format!("{reference} is not in the registry and has no tier: it counts as balanced"),
+                    message: format!(
+                        "{reference} is not in the registry and has no tier: it counts as balanced"
+                    ),
                 });
             }
             Entry::new(reference.clone(), decision::vocabulary::Tier::Balanced)
@@ -179,18 +225,29 @@ fn add_model(registry: &mut Registry, model: &RequestModel, warnings: &mut Vec<W
     Ok(())
 }
 
-fn providers(request: &RouteRequest, policy: &Policy, client: Client, registry: &Registry) -> Vec<String> {
+fn providers(
+    request: &RouteRequest,
+    policy: &Policy,
+    client: Client,
+    registry: &Registry,
+) -> Vec<String> {
     let every = || {
-        let mut names: Vec<_> = registry.entries().iter().map(|entry| entry.model.provider().to_owned()).collect();
+        let mut names: Vec<_> = registry
+            .entries()
+            .iter()
+            .map(|entry| entry.model.provider().to_owned())
+            .collect();
         names.sort_unstable();
         names.dedup();
         names
     };
     let ours = policy.source.providers.as_ref();
     match (&request.providers, client) {
-        (Some(named), Client::Shared) => {
-            named.iter().filter(|name| ours.is_none_or(|ours| ours.contains(name))).cloned().collect()
-        }
+        (Some(named), Client::Shared) => named
+            .iter()
+            .filter(|name| ours.is_none_or(|ours| ours.contains(name)))
+            .cloned()
+            .collect(),
         (Some(named), Client::Own) => named.clone(),
         (None, _) => ours.cloned().unwrap_or_else(every),
     }
@@ -201,7 +258,12 @@ fn quota(request: &RouteRequest, policy: &Policy, client: Client) -> BTreeMap<St
         .source
         .quota
         .iter()
-        .map(|(provider, quota)| (provider.clone(), Ratio::clamped(quota.share).unwrap_or_default()))
+        .map(|(provider, quota)| {
+            (
+                provider.clone(),
+                Ratio::clamped(quota.share).unwrap_or_default(),
+            )
+        })
         .collect();
     for (provider, share) in &request.quota {
         let share = Ratio::clamped(*share).unwrap_or_default();

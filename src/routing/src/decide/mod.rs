@@ -64,22 +64,49 @@ pub fn prepare<'a>(
         RequestKind::Direct => (FollowUp::New, Effect::Fresh),
         RequestKind::User => relate(policy, &request.request, previous, now),
     };
-    let text = match (effect, previous.and_then(|previous| previous.request.as_deref())) {
-        (Effect::Extend { .. }, Some(before)) => Cow::Owned(follow_up::combine(before, &request.request)),
+    let text = match (
+        effect,
+        previous.and_then(|previous| previous.request.as_deref()),
+    ) {
+        (Effect::Extend { .. }, Some(before)) => {
+            Cow::Owned(follow_up::combine(before, &request.request))
+        }
         _ => Cow::Borrowed(request.request.as_str()),
     };
     let scan = policy.keywords().scan(&text);
     let derived = derive(&scan);
     let fired = match request.kind {
         RequestKind::Direct => Vec::new(),
-        RequestKind::User => rules::fired(&scan, &policy.added_rule_ids(), &policy.source.disabled_rules),
+        RequestKind::User => rules::fired(
+            &scan,
+            &policy.added_rule_ids(),
+            &policy.source.disabled_rules,
+        ),
     };
-    Ok(Prepared { request, policy, knobs, previous, follow_up, effect, text, derived, fired, labels })
+    Ok(Prepared {
+        request,
+        policy,
+        knobs,
+        previous,
+        follow_up,
+        effect,
+        text,
+        derived,
+        fired,
+        labels,
+    })
 }
 
 /// How a text relates to the last decision, and what follows from that.
-fn relate(policy: &Policy, text: &str, previous: Option<&Decision>, now: Timestamp) -> (FollowUp, Effect) {
-    let Some(previous) = previous else { return (FollowUp::New, Effect::Fresh) };
+fn relate(
+    policy: &Policy,
+    text: &str,
+    previous: Option<&Decision>,
+    now: Timestamp,
+) -> (FollowUp, Effect) {
+    let Some(previous) = previous else {
+        return (FollowUp::New, Effect::Fresh);
+    };
     let facts = text_facts(&policy.keywords().scan(text));
     let kind = follow_up::classify(&facts, Some(now.duration_since(previous.created)));
     let before = Previous {
@@ -97,7 +124,7 @@ fn text_facts(scan: &Scan<'_>) -> TextFacts {
         only_go_on_words: scan.whole_text_is(Group::FollowGoOn, true),
         word_count: scan.words().len(Stream::Plain),
         content_words: scan.content_words(),
-        correction_mark: scan.matches(Group::FollowWrong),
+        correction_mark: scan.corrects(),
         adding_word: scan.starts_with(Group::FollowAdd),
     }
 }
@@ -108,7 +135,8 @@ impl Prepared<'_> {
     #[must_use]
     pub fn question(&self) -> Option<&str> {
         let fresh = matches!(self.effect, Effect::Fresh | Effect::Extend { .. });
-        (fresh && self.labels.is_none() && self.request.kind == RequestKind::User).then_some(&*self.text)
+        (fresh && self.labels.is_none() && self.request.kind == RequestKind::User)
+            .then_some(&*self.text)
     }
 
     /// How the request relates to the decision before.
@@ -138,7 +166,12 @@ pub struct Moment<'a> {
 impl<'a> Moment<'a> {
     /// A moment whose ids and draw come from 28 random bytes.
     #[must_use]
-    pub fn new(now: Timestamp, random: [u8; 28], elapsed_millis: &'a dyn Fn() -> f64, explain: Explain) -> Self {
+    pub fn new(
+        now: Timestamp,
+        random: [u8; 28],
+        elapsed_millis: &'a dyn Fn() -> f64,
+        explain: Explain,
+    ) -> Self {
         let millis = u64::try_from(now.as_millisecond()).unwrap_or(0);
         let id = |at: usize| {
             let mut bytes = [0; 10];
@@ -149,7 +182,14 @@ impl<'a> Moment<'a> {
         draw.copy_from_slice(&random[20..]);
         // 53 bits, so that every value is exact and below 1.
         let draw = (u64::from_le_bytes(draw) >> 11) as f64 / (1u64 << 53) as f64;
-        Self { now, draw, id: id(0), task_id: id(10), elapsed_millis, explain }
+        Self {
+            now,
+            draw,
+            id: id(0),
+            task_id: id(10),
+            elapsed_millis,
+            explain,
+        }
     }
 }
 
@@ -189,11 +229,13 @@ pub fn decide(
     let assessed_at = (moment.elapsed_millis)();
     let wish = choose::wish(prepared, &judged);
     let choice = select::choose(prepared, &judged, &wish, state, moment)?;
-    let trace = (moment.explain == Explain::Yes).then(|| trace::tell(prepared, &judged, &wish, &choice));
+    let trace =
+        (moment.explain == Explain::Yes).then(|| trace::tell(prepared, &judged, &wish, &choice));
     let mut decided = write::write(prepared, judged, wish, choice, moment, assessed_at);
     decided.trace = trace;
     Ok(decided)
 }
 
 /// What a direct request gets: no judgement is worth its time there.
-const DIRECT: (Tier, Tier, Effort, Validation) = (Tier::Balanced, Tier::Fast, Effort::Low, Validation::None);
+const DIRECT: (Tier, Tier, Effort, Validation) =
+    (Tier::Balanced, Tier::Fast, Effort::Low, Validation::None);

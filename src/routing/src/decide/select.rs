@@ -13,7 +13,7 @@ use crate::follow_up::{FollowUp, switch_price};
 use crate::history::{self, Evidence, HistoryKey};
 use crate::reason::{Exclusion, Warning};
 use crate::record::SwitchPrice;
-use crate::registry::{Candidate, Capabilities, CandidateQuery, Entry, ModelRef};
+use crate::registry::{Candidate, CandidateQuery, Capabilities, Entry, ModelRef};
 use crate::request::RequestKind;
 use crate::selection::{
     ExplorationInput, NoCandidate, Scored, Selection, SelectionInput, Switch, explore, select,
@@ -43,12 +43,19 @@ pub(super) fn choose(
     state: &dyn State,
     moment: Moment<'_>,
 ) -> Result<Choice, NoCandidate> {
-    let Prepared { request, knobs, policy, .. } = prepared;
+    let Prepared {
+        request,
+        knobs,
+        policy,
+        ..
+    } = prepared;
     let task = &judged.assessment.task;
     let complexity = Ratio::clamped(task.complexity).unwrap_or(Ratio::ONE);
     let task_risk = Ratio::clamped(task.risk).unwrap_or(Ratio::ONE);
     let class = history::key(task.task_type, complexity);
-    let tokens = state.tokens(class).unwrap_or_else(|| Tokens::typical(class));
+    let tokens = state
+        .tokens(class)
+        .unwrap_or_else(|| Tokens::typical(class));
     let (candidates, refused) = candidates(prepared, wish);
 
     let switch = switch(prepared, moment);
@@ -57,8 +64,16 @@ pub(super) fn choose(
         let configured = knobs.quota.get(provider).copied().unwrap_or(Ratio::ONE);
         state.availability(provider, configured)
     };
-    let evidence = |model: &ModelRef| if direct { Evidence::NONE } else { state.evidence(class, model) };
-    let cost = |candidate: &Candidate| -> Option<Usd> { estimate(tokens, candidate.prices.as_ref()).cost_usd };
+    let evidence = |model: &ModelRef| {
+        if direct {
+            Evidence::NONE
+        } else {
+            state.evidence(class, model)
+        }
+    };
+    let cost = |candidate: &Candidate| -> Option<Usd> {
+        estimate(tokens, candidate.prices.as_ref()).cost_usd
+    };
     let input = SelectionInput {
         candidates: &candidates,
         required_tier: wish.requirement.required_tier,
@@ -97,38 +112,77 @@ pub(super) fn choose(
 }
 
 /// Who may run the request, and who may not.
-fn candidates(prepared: &Prepared<'_>, wish: &Wish) -> (Vec<Candidate>, Vec<(ModelRef, Exclusion)>) {
+fn candidates(
+    prepared: &Prepared<'_>,
+    wish: &Wish,
+) -> (Vec<Candidate>, Vec<(ModelRef, Exclusion)>) {
     let Prepared { request, knobs, .. } = prepared;
     let query = CandidateQuery {
         providers: &knobs.providers,
         exclude: &request.constraints.exclude,
-        capabilities: request.constraints.capabilities.iter().copied().collect::<Capabilities>(),
+        capabilities: request
+            .constraints
+            .capabilities
+            .iter()
+            .copied()
+            .collect::<Capabilities>(),
     };
     let (candidates, mut refused) = knobs.registry.candidates(&query);
     let has_credentials = |candidate: &Candidate| {
-        knobs.only.as_ref().is_none_or(|only| only.contains(&candidate.model))
+        knobs
+            .only
+            .as_ref()
+            .is_none_or(|only| only.contains(&candidate.model))
     };
     let (candidates, without): (Vec<_>, Vec<_>) = candidates.into_iter().partition(has_credentials);
-    refused.extend(without.into_iter().map(|candidate| (candidate.model, Exclusion::NoCredentials)));
-    let Some(tier) = wish.tier else { return (candidates, refused) };
-    let (candidates, others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|candidate| candidate.tier == tier);
-    refused.extend(others.into_iter().map(|candidate| (candidate.model, Exclusion::Constraint)));
+    refused.extend(
+        without
+            .into_iter()
+            .map(|candidate| (candidate.model, Exclusion::NoCredentials)),
+    );
+    let Some(tier) = wish.tier else {
+        return (candidates, refused);
+    };
+    let (candidates, others): (Vec<_>, Vec<_>) = candidates
+        .into_iter()
+        .partition(|candidate| candidate.tier == tier);
+    refused.extend(
+        others
+            .into_iter()
+            .map(|candidate| (candidate.model, Exclusion::Constraint)),
+    );
     (candidates, refused)
 }
 
 /// One model by itself: the user's, which needs no credentials here, or the one that stays, which must still be a
 /// candidate.
-fn alone(prepared: &Prepared<'_>, wish: &Wish, model: &ModelRef, input: &SelectionInput<'_>) -> Option<Scored> {
-    let candidate = match input.candidates.iter().find(|candidate| candidate.model == *model) {
+fn alone(
+    prepared: &Prepared<'_>,
+    wish: &Wish,
+    model: &ModelRef,
+    input: &SelectionInput<'_>,
+) -> Option<Scored> {
+    let candidate = match input
+        .candidates
+        .iter()
+        .find(|candidate| candidate.model == *model)
+    {
         Some(candidate) => candidate.clone(),
         None if wish.model.is_some() => {
             let known = prepared.knobs.registry.entry(model).cloned();
-            known.unwrap_or_else(|| Entry::new(model.clone(), Tier::Balanced)).candidate(u32::MAX)
+            known
+                .unwrap_or_else(|| Entry::new(model.clone(), Tier::Balanced))
+                .candidate(u32::MAX)
         }
         None => return None,
     };
     let only = [candidate];
-    let by_itself = SelectionInput { candidates: &only, min_tier: Tier::Fast, context_tokens: 0, ..*input };
+    let by_itself = SelectionInput {
+        candidates: &only,
+        min_tier: Tier::Fast,
+        context_tokens: 0,
+        ..*input
+    };
     select(&by_itself).ok()?.ranked.into_iter().next()
 }
 
@@ -137,10 +191,18 @@ fn with_fixed(selected: Scored, ranking: Result<Selection, NoCandidate>) -> Choi
         Ok(ranking) => (ranking.ranked, ranking.dropped),
         Err(none) => (Vec::new(), none.dropped),
     };
-    let others = ranked.iter().filter(|scored| scored.candidate.model != selected.candidate.model);
+    let others = ranked
+        .iter()
+        .filter(|scored| scored.candidate.model != selected.candidate.model);
     Choice {
-        alternatives: others.take(crate::selection::ALTERNATIVES).cloned().collect(),
-        excluded: excluded.into_iter().filter(|(model, _)| *model != selected.candidate.model).collect(),
+        alternatives: others
+            .take(crate::selection::ALTERNATIVES)
+            .cloned()
+            .collect(),
+        excluded: excluded
+            .into_iter()
+            .filter(|(model, _)| *model != selected.candidate.model)
+            .collect(),
         ranked,
         ..Choice::of(selected)
     }
@@ -203,9 +265,18 @@ impl Choice {
 /// The price of leaving the current model, where the conversation goes on and the policy counts it.
 fn switch(prepared: &Prepared<'_>, moment: Moment<'_>) -> Option<SwitchPrice> {
     let context = &prepared.request.context;
-    let current = context.current.as_ref().filter(|_| prepared.knobs.switch_price)?;
+    let current = context
+        .current
+        .as_ref()
+        .filter(|_| prepared.knobs.switch_price)?;
     let cached_tokens = context.cached_tokens?;
-    let last_used = context.last_used.or(prepared.previous.map(|previous| previous.created))?;
+    let last_used = context
+        .last_used
+        .or(prepared.previous.map(|previous| previous.created))?;
     let price = switch_price(cached_tokens, last_used, moment.now).get();
-    Some(SwitchPrice { from: current.model.clone(), cached_tokens, price })
+    Some(SwitchPrice {
+        from: current.model.clone(),
+        cached_tokens,
+        price,
+    })
 }

@@ -69,13 +69,27 @@ pub struct Trace {
 }
 
 impl Trace {
-    pub(super) fn step(&mut self, name: &str, result: impl Into<String>, because: impl Into<String>) {
-        self.steps.push(Step { name: name.to_owned(), result: result.into(), because: because.into() });
+    pub(super) fn step(
+        &mut self,
+        name: &str,
+        result: impl Into<String>,
+        because: impl Into<String>,
+    ) {
+        self.steps.push(Step {
+            name: name.to_owned(),
+            result: result.into(),
+            because: because.into(),
+        });
     }
 }
 
 /// Tells the story of a decision.
-pub(super) fn tell(prepared: &Prepared<'_>, judged: &Judged, wish: &Wish, choice: &Choice) -> Trace {
+pub(super) fn tell(
+    prepared: &Prepared<'_>,
+    judged: &Judged,
+    wish: &Wish,
+    choice: &Choice,
+) -> Trace {
     let mut trace = Trace::default();
     tell_source(&mut trace, prepared, judged);
     tell_rules(&mut trace, prepared, judged);
@@ -93,10 +107,17 @@ fn tell_source(trace: &mut Trace, prepared: &Prepared<'_>, judged: &Judged) {
     }
     let assessment = &judged.assessment;
     let why = match (&judged.memory, &judged.model, judged.fallback) {
-        (Some(memory), _, _) => format!("learned task {} is {:.0}% similar", memory.task, memory.similarity * 100.0),
+        (Some(memory), _, _) => format!(
+            "learned task {} is {:.0}% similar",
+            memory.task,
+            memory.similarity * 100.0
+        ),
         (None, Some(model), _) => format!("{} answered from {}", model.version, model.server),
         (None, None, _) if prepared.labels.is_some() => "labels came with the request".to_owned(),
-        (None, None, Some(fallback)) => format!("the decision model did not answer: {}", fallback_words(fallback)),
+        (None, None, Some(fallback)) => format!(
+            "the decision model did not answer: {}",
+            fallback_words(fallback)
+        ),
         (None, None, None) if prepared.question().is_none() => "the task before goes on".to_owned(),
         (None, None, None) => "nothing else was asked".to_owned(),
     };
@@ -108,17 +129,28 @@ fn tell_source(trace: &mut Trace, prepared: &Prepared<'_>, judged: &Judged) {
     if assessment.source == Source::Rules {
         let scan = prepared.policy.keywords().scan(&prepared.text);
         for reason in prepared.derived.reasons(&scan) {
-            trace.step(reason.field.as_str(), reason.conclusion.clone(), evidence(&reason));
+            trace.step(
+                reason.field.as_str(),
+                reason.conclusion.clone(),
+                evidence(&reason),
+            );
         }
     }
 }
 
 fn before(prepared: &Prepared<'_>) -> String {
-    prepared.previous.map_or_else(|| "nothing".to_owned(), |previous| format!("decision {}", previous.id))
+    prepared.previous.map_or_else(
+        || "nothing".to_owned(),
+        |previous| format!("decision {}", previous.id),
+    )
 }
 
 fn evidence(reason: &crate::derive::Reason) -> String {
-    let words: Vec<_> = reason.terms.iter().map(|term| format!("`{}`", one_line(&term.words))).collect();
+    let words: Vec<_> = reason
+        .terms
+        .iter()
+        .map(|term| format!("`{}`", one_line(&term.words)))
+        .collect();
     match (reason.group, words.is_empty()) {
         (Some(group), false) => format!("{} in {}", words.join(", "), group.as_str()),
         (Some(group), true) => group.as_str().to_owned(),
@@ -129,7 +161,11 @@ fn evidence(reason: &crate::derive::Reason) -> String {
 
 fn tell_rules(trace: &mut Trace, prepared: &Prepared<'_>, judged: &Judged) {
     if judged.fired.is_empty() {
-        let because = if prepared.derived.explanatory { "a request for an explanation changes nothing" } else { "" };
+        let because = if prepared.derived.explanatory {
+            "a request for an explanation changes nothing"
+        } else {
+            ""
+        };
         trace.step("rules", "none fired", because);
         return;
     }
@@ -147,9 +183,11 @@ fn tell_rules(trace: &mut Trace, prepared: &Prepared<'_>, judged: &Judged) {
 /// The groups a built-in rule looks at; those of added rules are the policy's to know.
 fn rule_groups(id: &str) -> &'static [Group] {
     match id {
-        id if id == RuleId::PRODUCTION_DATABASE_MIGRATION.as_str() => {
-            &[Group::TopicMigration, Group::TopicMigrationVerb, Group::TopicProduction]
-        }
+        id if id == RuleId::PRODUCTION_DATABASE_MIGRATION.as_str() => &[
+            Group::TopicMigration,
+            Group::TopicMigrationVerb,
+            Group::TopicProduction,
+        ],
         id if id == RuleId::AUTHENTICATION.as_str() => &[Group::TopicAuth],
         id if id == RuleId::SECURITY_VULNERABILITY.as_str() => &[Group::TopicVulnerability],
         id if id == RuleId::PAYMENT_PROCESSING.as_str() => &[Group::TopicPayment],
@@ -160,34 +198,68 @@ fn rule_groups(id: &str) -> &'static [Group] {
 fn tell_requirement(trace: &mut Trace, prepared: &Prepared<'_>, judged: &Judged, wish: &Wish) {
     let requirement = &wish.requirement;
     let recommendation = judged.assessment.recommendation;
-    trace.step("recommended", format!("{}, {}", recommendation.tier, recommendation.effort), "by the assessment");
+    trace.step(
+        "recommended",
+        format!("{}, {}", recommendation.tier, recommendation.effort),
+        "by the assessment",
+    );
     if requirement.min_tier > Tier::Fast {
-        trace.step("floor", requirement.min_tier.as_str(), floor_words(judged, prepared));
+        trace.step(
+            "floor",
+            requirement.min_tier.as_str(),
+            floor_words(judged, prepared),
+        );
     }
     let confidence = judged.assessment.confidence;
     let least = prepared.knobs.thresholds.min_confidence;
     if confidence < least - TOLERANCE {
-        trace.step("confidence", format!("{confidence:.2}"), format!("below {least}: one tier more, if there is one"));
+        trace.step(
+            "confidence",
+            format!("{confidence:.2}"),
+            format!("below {least}: one tier more, if there is one"),
+        );
     }
     for raise in &requirement.raises {
-        trace.step("raised", format!("{} -> {}", raise.from, raise.to), raise.reason.as_str());
+        trace.step(
+            "raised",
+            format!("{} -> {}", raise.from, raise.to),
+            raise.reason.as_str(),
+        );
     }
     let validation = requirement.validation;
-    let must = if validation.required { "required" } else { "advised" };
+    let must = if validation.required {
+        "required"
+    } else {
+        "advised"
+    };
     trace.step(
         "required",
-        format!("{}, {}, {} ({must})", requirement.required_tier, requirement.effort, validation.level),
-        if requirement.sensitive { "sensitive work: at least medium effort and a review" } else { "" },
+        format!(
+            "{}, {}, {} ({must})",
+            requirement.required_tier, requirement.effort, validation.level
+        ),
+        if requirement.sensitive {
+            "sensitive work: at least medium effort and a review"
+        } else {
+            ""
+        },
     );
     let constraints = &prepared.request.constraints;
     let chosen = [
-        constraints.model.as_ref().map(|model| format!("model {model}")),
+        constraints
+            .model
+            .as_ref()
+            .map(|model| format!("model {model}")),
         constraints.tier.map(|tier| format!("tier {tier}")),
         constraints.effort.map(|effort| format!("effort {effort}")),
     ];
     let chosen: Vec<_> = chosen.into_iter().flatten().collect();
     if !chosen.is_empty() {
-        trace.step("chosen by you", chosen.join(", "), "an explicit choice always wins");
+        trace.step(
+            "chosen by you",
+            chosen.join(", "),
+            "an explicit choice always wins",
+        );
     }
 }
 
@@ -218,17 +290,33 @@ fn tell_choice(trace: &mut Trace, prepared: &Prepared<'_>, wish: &Wish, choice: 
     );
     if let Some(switch) = &choice.switch {
         let because = format!("{} cached tokens would be lost", switch.cached_tokens);
-        trace.step("leaving", format!("{} costs {:.2}", switch.from, switch.price), because);
+        trace.step(
+            "leaving",
+            format!("{} costs {:.2}", switch.from, switch.price),
+            because,
+        );
     }
     if choice.explored {
-        trace.step("explored", choice.selected.candidate.model.to_string(), "another model of the tier gets a chance");
+        trace.step(
+            "explored",
+            choice.selected.candidate.model.to_string(),
+            "another model of the tier gets a chance",
+        );
     }
     let chosen = &choice.selected;
-    let listed = choice.ranked.iter().any(|scored| scored.candidate.model == chosen.candidate.model);
+    let listed = choice
+        .ranked
+        .iter()
+        .any(|scored| scored.candidate.model == chosen.candidate.model);
     if !listed {
         trace.ranking.push(row(prepared, wish, chosen, chosen));
     }
-    trace.ranking.extend(choice.ranked.iter().map(|scored| row(prepared, wish, chosen, scored)));
+    trace.ranking.extend(
+        choice
+            .ranked
+            .iter()
+            .map(|scored| row(prepared, wish, chosen, scored)),
+    );
 }
 
 fn row(prepared: &Prepared<'_>, wish: &Wish, chosen: &Scored, scored: &Scored) -> RankedModel {
@@ -254,12 +342,17 @@ fn verdict(prepared: &Prepared<'_>, wish: &Wish, chosen: &Scored, scored: &Score
     if scored.candidate.model == chosen.candidate.model {
         return match (&wish.model, &wish.stay) {
             (Some(_), _) => "chosen by you".to_owned(),
-            (None, Some(stay)) if *stay == scored.candidate.model => "stays: the task goes on".to_owned(),
+            (None, Some(stay)) if *stay == scored.candidate.model => {
+                "stays: the task goes on".to_owned()
+            }
             _ => "chosen".to_owned(),
         };
     }
     if scored.excluded {
-        return format!("failed too often at such tasks: at best {:.2}, needs {least}", scored.upper);
+        return format!(
+            "failed too often at such tasks: at best {:.2}, needs {least}",
+            scored.upper
+        );
     }
     if scored.eligible == Eligible::No && chosen.eligible != Eligible::No {
         return format!("success {:.2} is below {least}", scored.success);

@@ -18,9 +18,9 @@ use crate::record::{
 use crate::request::RequestKind;
 use crate::selection::{Eligible, Scored};
 use crate::skills::suitable_skills;
+use crate::text;
 use crate::thinking::thinking;
 use crate::tool_routing::plan_tools;
-use crate::text;
 
 /// Most models that a record lists as not considered.
 const MOST_EXCLUDED: usize = 20;
@@ -33,12 +33,23 @@ pub(super) fn write(
     moment: Moment<'_>,
     assessed_at: f64,
 ) -> Decided {
-    let Prepared { request, policy, knobs, .. } = prepared;
+    let Prepared {
+        request,
+        policy,
+        knobs,
+        ..
+    } = prepared;
     let user = request.kind == RequestKind::User;
     let goes_on = matches!(prepared.effect, Effect::GoOn { .. } | Effect::Repair { .. });
-    let parent = prepared.previous.filter(|_| prepared.follow_up != FollowUp::New);
+    let parent = prepared
+        .previous
+        .filter(|_| prepared.follow_up != FollowUp::New);
     let assessment = judged.assessment;
-    let skills = if user { suitable_skills(assessment.agent, &request.request, &request.skills) } else { Vec::new() };
+    let skills = if user {
+        suitable_skills(assessment.agent, &request.request, &request.skills)
+    } else {
+        Vec::new()
+    };
     let tools = plan_tools(knobs.tool_routing, &assessment.tools, &request.tools);
     let requirement = wish.requirement;
 
@@ -50,7 +61,11 @@ pub(super) fn write(
                 skills: &skills,
                 deactivated: &tools.deactivate,
                 validation: requirement.validation.level,
-                demand: if requirement.validation.required { Demand::Required } else { Demand::Advised },
+                demand: if requirement.validation.required {
+                    Demand::Required
+                } else {
+                    Demand::Advised
+                },
                 rules: &requirement.rules,
                 progress: Progress::Open,
                 lessons: None,
@@ -58,31 +73,50 @@ pub(super) fn write(
         )
     });
     let explicit = wish.model.is_some();
-    let pick = Pick { explicit, explored: choice.explored };
+    let pick = Pick {
+        explicit,
+        explored: choice.explored,
+    };
     let selected = selected(&choice.selected, requirement.effort, choice.tokens, pick);
-    let others = Pick { explicit: false, explored: false };
+    let others = Pick {
+        explicit: false,
+        explored: false,
+    };
     let alternatives = choice
         .alternatives
         .iter()
         .map(|scored| self::selected(scored, requirement.effort, choice.tokens, others))
         .collect();
     let counterfactual = choice.baseline.as_ref().map(|model| {
-        let prices = knobs.registry.entry(model).and_then(|entry| entry.prices.as_ref());
+        let prices = knobs
+            .registry
+            .entry(model)
+            .and_then(|entry| entry.prices.as_ref());
         counterfactual(model, estimate(choice.tokens, prices), selected.estimate)
     });
 
     let mut warnings = wish.warnings;
     warnings.extend(choice.warnings);
-    warnings.extend(price_stale(&selected.model, choice.selected.candidate.prices.as_ref(), date(moment.now)));
+    warnings.extend(price_stale(
+        &selected.model,
+        choice.selected.candidate.prices.as_ref(),
+        date(moment.now),
+    ));
     let keeps_text = user && knobs.telemetry && keeps_text(prepared);
     let decision = Decision {
         id: moment.id,
-        task_id: parent.filter(|_| goes_on).map_or(moment.task_id, |parent| parent.task_id),
+        task_id: parent
+            .filter(|_| goes_on)
+            .map_or(moment.task_id, |parent| parent.task_id),
         parent_id: parent.map(|parent| parent.id),
         conversation_id: request.conversation_id.clone(),
         created: moment.now,
         profile: knobs.profile.name.clone(),
-        kind: if user { DecisionKind::User } else { DecisionKind::Direct },
+        kind: if user {
+            DecisionKind::User
+        } else {
+            DecisionKind::Direct
+        },
         follow_up: prepared.follow_up,
         request_digest: Digest::of(request.request.as_bytes()).hex(),
         request_chars: text::units(&request.request),
@@ -115,7 +149,12 @@ pub(super) fn write(
                 name: policy.name.clone(),
                 revision: policy.revision().to_owned(),
                 digest: policy.digest.clone(),
-                added_rules: policy.source.rules.iter().map(|rule| rule.id.clone()).collect(),
+                added_rules: policy
+                    .source
+                    .rules
+                    .iter()
+                    .map(|rule| rule.id.clone())
+                    .collect(),
                 disabled_rules: policy.source.disabled_rules.clone(),
             },
             contract: relay_contract().digest().to_string(),
@@ -131,8 +170,15 @@ pub(super) fn write(
         assessment,
     };
     let store = user && !request.dry_run && prepared.follow_up != FollowUp::Acknowledgement;
-    let corrects = parent.filter(|_| prepared.follow_up == FollowUp::Correction).map(|parent| parent.id);
-    Decided { store, corrects, trace: None, decision }
+    let corrects = parent
+        .filter(|_| prepared.follow_up == FollowUp::Correction)
+        .map(|parent| parent.id);
+    Decided {
+        store,
+        corrects,
+        trace: None,
+        decision,
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -162,11 +208,16 @@ fn selected(scored: &Scored, wanted: Effort, tokens: Tokens, pick: Pick) -> Sele
 }
 
 /// Those that selection dropped, then those that history keeps out of the choice.
-fn excluded(ranked: &[Scored], dropped: Vec<(crate::registry::ModelRef, Exclusion)>) -> Vec<Excluded> {
+fn excluded(
+    ranked: &[Scored],
+    dropped: Vec<(crate::registry::ModelRef, Exclusion)>,
+) -> Vec<Excluded> {
     let by_history = ranked.iter().filter(|scored| scored.excluded);
     let by_history = by_history.map(|scored| (scored.candidate.model.clone(), Exclusion::History));
     let all = dropped.into_iter().chain(by_history);
-    all.take(MOST_EXCLUDED).map(|(model, reason)| Excluded { model, reason }).collect()
+    all.take(MOST_EXCLUDED)
+        .map(|(model, reason)| Excluded { model, reason })
+        .collect()
 }
 
 /// The text is kept where the policy says so in full; the program has filled in its default by then.
@@ -176,8 +227,16 @@ fn keeps_text(prepared: &Prepared<'_>) -> bool {
 }
 
 fn timings(assessed_at: f64, decided_at: f64) -> Timings {
-    let assess = if assessed_at.is_finite() { assessed_at.max(0.0) } else { 0.0 };
-    let decide = if decided_at.is_finite() { (decided_at - assess).max(0.0) } else { 0.0 };
+    let assess = if assessed_at.is_finite() {
+        assessed_at.max(0.0)
+    } else {
+        0.0
+    };
+    let decide = if decided_at.is_finite() {
+        (decided_at - assess).max(0.0)
+    } else {
+        0.0
+    };
     Timings { assess, decide }
 }
 

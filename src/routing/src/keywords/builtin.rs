@@ -37,19 +37,30 @@ fn read(text: &'static str, groups: &mut [Lists]) -> Result<(), String> {
             rest = after;
             continue;
         }
-        let (key, value) = rest.split_once('=').ok_or_else(|| format!("expected a key at `{}`", line(rest)))?;
+        let (key, value) = rest
+            .split_once('=')
+            .ok_or_else(|| format!("expected a key at `{}`", line(rest)))?;
         let value = skip_blank(value);
         rest = match key.trim() {
             "version" => value.strip_prefix('1').ok_or("expected version = 1")?,
             "id" => {
                 let (id, after) = string(value)?;
-                let id: Group = id.parse().map_err(|error: super::group::UnknownGroup| error.to_string())?;
+                let id: Group = id
+                    .parse()
+                    .map_err(|error: super::group::UnknownGroup| error.to_string())?;
                 group = groups.get_mut(id.index());
                 after
             }
             list @ ("any" | "unless") => {
                 let lists = group.as_deref_mut().ok_or("a list before the first id")?;
-                array(value, if list == "any" { &mut lists.any } else { &mut lists.unless })?
+                array(
+                    value,
+                    if list == "any" {
+                        &mut lists.any
+                    } else {
+                        &mut lists.unless
+                    },
+                )?
             }
             other => return Err(format!("unexpected key `{other}`")),
         };
@@ -57,7 +68,9 @@ fn read(text: &'static str, groups: &mut [Lists]) -> Result<(), String> {
 }
 
 fn array(text: &'static str, terms: &mut Vec<Cow<'static, str>>) -> Result<&'static str, String> {
-    let mut rest = text.strip_prefix('[').ok_or_else(|| format!("expected a list at `{}`", line(text)))?;
+    let mut rest = text
+        .strip_prefix('[')
+        .ok_or_else(|| format!("expected a list at `{}`", line(text)))?;
     loop {
         rest = skip_blank(rest);
         if let Some(after) = rest.strip_prefix(']') {
@@ -75,13 +88,20 @@ fn string(text: &'static str) -> Result<(&'static str, &'static str), String> {
         .strip_prefix('"')
         .and_then(|body| body.split_once('"'))
         .ok_or_else(|| format!("expected a string at `{}`", line(text)))?;
-    if term.contains(['\\', '\n']) { Err(format!("escape or line break in `{}`", line(term))) } else { Ok((term, after)) }
+    if term.contains(['\\', '\n']) {
+        Err(format!("escape or line break in `{}`", line(term)))
+    } else {
+        Ok((term, after))
+    }
 }
 
 fn skip_blank(text: &'static str) -> &'static str {
     let mut rest = text.trim_start();
     while let Some(comment) = rest.strip_prefix('#') {
-        rest = comment.split_once('\n').map_or("", |(_, after)| after).trim_start();
+        rest = comment
+            .split_once('\n')
+            .map_or("", |(_, after)| after)
+            .trim_start();
     }
     rest
 }
@@ -101,9 +121,16 @@ mod tests {
     fn the_files_say_the_same_as_toml() {
         let mut merged: HashMap<Group, (Vec<String>, Vec<String>)> = HashMap::new();
         for (name, text) in FILES {
-            for edit in GroupFile::parse_toml(text).unwrap_or_else(|error| panic!("{name}: {error}")) {
-                assert!(edit.remove.is_empty(), "{name}: `remove` is for users' files");
-                let lists = merged.entry(edit.id.parse().expect("checked by the parser")).or_default();
+            for edit in
+                GroupFile::parse_toml(text).unwrap_or_else(|error| panic!("{name}: {error}"))
+            {
+                assert!(
+                    edit.remove.is_empty(),
+                    "{name}: `remove` is for users' files"
+                );
+                let lists = merged
+                    .entry(edit.id.parse().expect("checked by the parser"))
+                    .or_default();
                 lists.0.extend(edit.any);
                 lists.1.extend(edit.unless);
             }
@@ -111,7 +138,11 @@ mod tests {
         let groups = groups().expect("readable");
         for (group, lists) in Group::ALL.iter().zip(groups) {
             let (any, unless) = merged.remove(group).unwrap_or_default();
-            assert_eq!((lists.any, lists.unless), (owned(any), owned(unless)), "{group}");
+            assert_eq!(
+                (lists.any, lists.unless),
+                (owned(any), owned(unless)),
+                "{group}"
+            );
         }
     }
 
@@ -146,7 +177,13 @@ mod tests {
     #[test]
     fn refuses_what_is_not_in_the_subset() {
         let mut groups = vec![Lists::default(); Group::ALL.len()];
-        for text in ["version = 2", "any = [\"x\"]", "[[group]]\nid = \"nope\"", "version = 1\n[[group]]\nid = \"type.test\"\nany = [\"a\\n\"]", "what"] {
+        for text in [
+            "version = 2",
+            "any = [\"x\"]",
+            "[[group]]\nid = \"nope\"",
+            "version = 1\n[[group]]\nid = \"type.test\"\nany = [\"a\\n\"]",
+            "what",
+        ] {
             assert!(read(text, &mut groups).is_err(), "{text}");
         }
     }

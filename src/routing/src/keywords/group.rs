@@ -128,6 +128,8 @@ groups! {
     FollowGoOn = "follow.go_on",
     /// That was wrong (routing.md 13).
     FollowWrong = "follow.wrong",
+    /// The same, only as the first word and before a comma or the like.
+    FollowNo = "follow.no",
     /// One thing more (routing.md 13).
     FollowAdd = "follow.add",
     /// What may stand before the first word that matters: greetings, please.
@@ -167,7 +169,9 @@ impl Group {
     pub fn is_content(self) -> bool {
         let id = self.as_str();
         self != Self::MarkChat
-            && ["type.", "mark.", "topic.", "scope.", "agent.", "tool."].iter().any(|prefix| id.starts_with(prefix))
+            && ["type.", "mark.", "topic.", "scope.", "agent.", "tool."]
+                .iter()
+                .any(|prefix| id.starts_with(prefix))
     }
 
     /// The form whose verbs count for this type when they are the first word. Elsewhere they describe: `Use pnpm`

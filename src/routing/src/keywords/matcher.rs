@@ -69,25 +69,44 @@ impl Compiler {
     ///
     /// # Errors
     /// When the term breaks the syntax; nothing is added then.
-    pub(super) fn add(&mut self, group: u16, list: List, index: u32, text: &str) -> Result<(), TermError> {
+    pub(super) fn add(
+        &mut self,
+        group: u16,
+        list: List,
+        index: u32,
+        text: &str,
+    ) -> Result<(), TermError> {
         let start = self.elements.len();
         let read = term::read(text, |piece| {
             let code = self.lexicon.intern(piece.word, piece.stem);
-            self.elements.push(Element { code, gap: piece.gap });
+            self.elements.push(Element {
+                code,
+                gap: piece.gap,
+            });
         });
         if read.is_err() {
             self.elements.truncate(start);
             return read;
         }
         let len = count(self.elements.len() - start);
-        self.patterns.push(Pattern { group, list, term: index, start: count(start), len });
+        self.patterns.push(Pattern {
+            group,
+            list,
+            term: index,
+            start: count(start),
+            len,
+        });
         Ok(())
     }
 
     /// Sorts the patterns by their first word.
     #[must_use]
     pub(super) fn finish(self) -> Matcher {
-        let Self { lexicon, elements, patterns } = self;
+        let Self {
+            lexicon,
+            elements,
+            patterns,
+        } = self;
         let codes = lexicon.codes();
         let mut starts = vec![0_u32; codes + 1];
         let first_code = |pattern: &Pattern| elements[pattern.start as usize].code as usize;
@@ -104,7 +123,12 @@ impl Compiler {
             by_first[*slot as usize] = *pattern;
             *slot += 1;
         }
-        Matcher { lexicon, elements, starts, patterns: by_first }
+        Matcher {
+            lexicon,
+            elements,
+            starts,
+            patterns: by_first,
+        }
     }
 }
 
@@ -128,9 +152,21 @@ impl Matcher {
                 let to = self.starts[code as usize + 1] as usize;
                 for pattern in &self.patterns[from..to] {
                     if let Some((nearest, farthest)) = self.ends(pattern, &codes, position) {
-                        let last = if pattern.list == List::Any { nearest } else { farthest };
-                        let Pattern { group, list, term, .. } = *pattern;
-                        hit(Hit { group, list, term, first: count(position), last: count(last) });
+                        let last = if pattern.list == List::Any {
+                            nearest
+                        } else {
+                            farthest
+                        };
+                        let Pattern {
+                            group, list, term, ..
+                        } = *pattern;
+                        hit(Hit {
+                            group,
+                            list,
+                            term,
+                            first: count(position),
+                            last: count(last),
+                        });
                     }
                 }
             }
@@ -161,7 +197,10 @@ impl Matcher {
             }
         }
         let farthest = u128::BITS - 1 - reached.leading_zeros();
-        Some((start + reached.trailing_zeros() as usize, start + farthest as usize))
+        Some((
+            start + reached.trailing_zeros() as usize,
+            start + farthest as usize,
+        ))
     }
 }
 
@@ -190,8 +229,14 @@ impl Codes {
     }
 
     fn at(&self, position: usize) -> &[u32] {
-        let Some(end) = self.ends.get(position) else { return &[] };
-        let start = if position == 0 { 0 } else { self.ends[position - 1] };
+        let Some(end) = self.ends.get(position) else {
+            return &[];
+        };
+        let start = if position == 0 {
+            0
+        } else {
+            self.ends[position - 1]
+        };
         &self.codes[start as usize..*end as usize]
     }
 
@@ -231,7 +276,12 @@ fn grow(hash: u32, byte: u8) -> u32 {
 impl Lexicon {
     fn with_capacity(words: usize) -> Self {
         let slots = vec![0; (words * 2).next_power_of_two().max(64)];
-        Self { slots, entries: Vec::with_capacity(words), bytes: Vec::with_capacity(words * 8), longest_stem: 0 }
+        Self {
+            slots,
+            entries: Vec::with_capacity(words),
+            bytes: Vec::with_capacity(words * 8),
+            longest_stem: 0,
+        }
     }
 
     fn codes(&self) -> usize {
@@ -250,7 +300,9 @@ impl Lexicon {
                 None => return Err(slot),
                 Some(number) => {
                     let entry = &self.entries[number as usize];
-                    if entry.hash == hash && &self.bytes[entry.start as usize..entry.end as usize] == word {
+                    if entry.hash == hash
+                        && &self.bytes[entry.start as usize..entry.end as usize] == word
+                    {
                         return Ok(number as usize);
                     }
                 }
@@ -267,7 +319,13 @@ impl Lexicon {
         let number = self.find(hash, word.as_bytes()).unwrap_or_else(|slot| {
             let start = count(self.bytes.len());
             self.bytes.extend_from_slice(word.as_bytes());
-            self.entries.push(Entry { hash, start, end: count(self.bytes.len()), word: false, stem: false });
+            self.entries.push(Entry {
+                hash,
+                start,
+                end: count(self.bytes.len()),
+                word: false,
+                stem: false,
+            });
             self.slots[slot] = count(self.entries.len());
             self.entries.len() - 1
         });
@@ -332,36 +390,61 @@ mod tests {
     fn found(terms: &[&str], text: &str) -> Vec<(u32, u32, u32)> {
         let mut compiler = Compiler::default();
         for (index, term) in terms.iter().enumerate() {
-            compiler.add(0, List::Any, count(index), term).expect("a good term");
+            compiler
+                .add(0, List::Any, count(index), term)
+                .expect("a good term");
         }
         let matcher = compiler.finish();
         let words = Words::new(text);
         let mut hits = Vec::new();
-        matcher.hits(&words, Stream::Plain, |hit| hits.push((hit.term, hit.first, hit.last)));
+        matcher.hits(&words, Stream::Plain, |hit| {
+            hits.push((hit.term, hit.first, hit.last))
+        });
         hits
     }
 
     #[test]
     fn finds_words_stems_phrases_and_gaps() {
         assert_eq!(found(&["bug"], "a bug, debug, bugs"), [(0, 1, 1)]);
-        assert_eq!(found(&["bug*"], "a bug, debug, bugs"), [(0, 1, 1), (0, 3, 3)]);
-        assert_eq!(found(&["credit card"], "credit the card; credit-card"), [(0, 3, 4)]);
-        assert_eq!(found(&["why ... fail*"], "why 1 2 3 4 5 6 7 8 fails"), [(0, 0, 9)]);
+        assert_eq!(
+            found(&["bug*"], "a bug, debug, bugs"),
+            [(0, 1, 1), (0, 3, 3)]
+        );
+        assert_eq!(
+            found(&["credit card"], "credit the card; credit-card"),
+            [(0, 3, 4)]
+        );
+        assert_eq!(
+            found(&["why ... fail*"], "why 1 2 3 4 5 6 7 8 fails"),
+            [(0, 0, 9)]
+        );
         assert_eq!(found(&["why ... fail*"], "why 1 2 3 4 5 6 7 8 9 fails"), []);
-        assert_eq!(found(&["a ..1 b"], "a b x a x b a x x b"), [(0, 0, 1), (0, 3, 5)]);
-        assert_eq!(found(&["登录", "测试"], "修复登录测试"), [(0, 2, 3), (1, 4, 5)]);
+        assert_eq!(
+            found(&["a ..1 b"], "a b x a x b a x x b"),
+            [(0, 0, 1), (0, 3, 5)]
+        );
+        assert_eq!(
+            found(&["登录", "测试"], "修复登录测试"),
+            [(0, 2, 3), (1, 4, 5)]
+        );
         assert_eq!(found(&["fix", "fix*", "fi*"], "fix").len(), 3);
     }
 
     #[test]
     fn a_later_gap_can_use_a_later_word() {
-        assert_eq!(found(&["a ..2 b ..1 c"], "a b x b c"), [(0, 0, 4)], "the first b is too far from c");
+        assert_eq!(
+            found(&["a ..2 b ..1 c"], "a b x b c"),
+            [(0, 0, 4)],
+            "the first b is too far from c"
+        );
     }
 
     #[test]
     fn repeated_words_stay_cheap() {
         let text = "write ".repeat(50_000);
-        let terms: Vec<String> = (0..20).map(|n| format!("write ..20 x{n} ..20 y ..20 z")).collect();
+        let terms: Vec<String> = (0..20)
+            .map(|n| format!("write ..20 x{n} ..20 y ..20 z"))
+            .collect();
         let terms: Vec<&str> = terms.iter().map(String::as_str).collect();
         assert!(found(&terms, &text).is_empty());
     }

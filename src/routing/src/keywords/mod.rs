@@ -88,8 +88,13 @@ impl Keywords {
         let mut problems = Vec::new();
         for (index, edit) in edits.iter().enumerate() {
             match edit.id.parse::<Group>() {
-                Ok(group) => groups[group.index()].apply(edit, &format!("[{index}]"), &mut problems),
-                Err(error) => problems.push(Problem { path: format!("[{index}].id"), message: error.to_string() }),
+                Ok(group) => {
+                    groups[group.index()].apply(edit, &format!("[{index}]"), &mut problems)
+                }
+                Err(error) => problems.push(Problem {
+                    path: format!("[{index}].id"),
+                    message: error.to_string(),
+                }),
             }
         }
         Self::compile_checked(groups, self.rules.clone(), problems)
@@ -105,7 +110,10 @@ impl Keywords {
         let mut lists: Vec<(String, Lists)> = Vec::with_capacity(rules.len());
         for (index, rule) in rules.iter().enumerate() {
             let mut problem = |field: &str, message: &str| {
-                problems.push(Problem { path: format!("[{index}].{field}"), message: message.to_owned() });
+                problems.push(Problem {
+                    path: format!("[{index}].{field}"),
+                    message: message.to_owned(),
+                });
             };
             if rule.id.trim().is_empty() {
                 problem("id", "a rule needs an id");
@@ -117,8 +125,18 @@ impl Keywords {
                 problem("patterns", "a rule needs at least one pattern");
             }
             let mut own = Lists::default();
-            add_terms(&mut own.any, &rule.patterns, &format!("[{index}].patterns"), &mut problems);
-            add_terms(&mut own.unless, &rule.unless, &format!("[{index}].unless"), &mut problems);
+            add_terms(
+                &mut own.any,
+                &rule.patterns,
+                &format!("[{index}].patterns"),
+                &mut problems,
+            );
+            add_terms(
+                &mut own.unless,
+                &rule.unless,
+                &format!("[{index}].unless"),
+                &mut problems,
+            );
             lists.push((rule.id.clone(), own));
         }
         Self::compile_checked(self.groups.clone(), lists, problems)
@@ -129,23 +147,38 @@ impl Keywords {
         rules: Vec<(String, Lists)>,
         problems: Vec<Problem>,
     ) -> Result<Self, Vec<Problem>> {
-        if problems.is_empty() { Self::compile(groups, rules).map_err(|problem| vec![problem]) } else { Err(problems) }
+        if problems.is_empty() {
+            Self::compile(groups, rules).map_err(|problem| vec![problem])
+        } else {
+            Err(problems)
+        }
     }
 
     fn compile(groups: Vec<Lists>, rules: Vec<(String, Lists)>) -> Result<Self, Problem> {
         let lists = || groups.iter().chain(rules.iter().map(|(_, lists)| lists));
-        let mut compiler = Compiler::with_capacity(lists().map(|l| l.any.len() + l.unless.len()).sum());
+        let mut compiler =
+            Compiler::with_capacity(lists().map(|l| l.any.len() + l.unless.len()).sum());
         for (index, group) in (0_u16..).zip(lists()) {
             for (list, terms) in [(List::Any, &group.any), (List::Unless, &group.unless)] {
                 for (position, term) in (0_u32..).zip(terms) {
-                    compiler.add(index, list, position, term).map_err(|error| Problem {
-                        path: Group::ALL.get(usize::from(index)).map_or("rules", |group| group.as_str()).to_owned(),
-                        message: format!("`{term}`: {error}"),
-                    })?;
+                    compiler
+                        .add(index, list, position, term)
+                        .map_err(|error| Problem {
+                            path: Group::ALL
+                                .get(usize::from(index))
+                                .map_or("rules", |group| group.as_str())
+                                .to_owned(),
+                            message: format!("`{term}`: {error}"),
+                        })?;
                 }
             }
         }
-        Ok(Self { matcher: compiler.finish(), groups, rules, digest: OnceLock::new() })
+        Ok(Self {
+            matcher: compiler.finish(),
+            groups,
+            rules,
+            digest: OnceLock::new(),
+        })
     }
 
     /// `sha256:` and the hex digest of the merged groups in canonical form: a compact JSON array with
@@ -175,9 +208,11 @@ impl Keywords {
     pub fn scan<'a>(&'a self, text: &'a str) -> Scan<'a> {
         let words = Words::new(text);
         let mut hits = scan::Hits::new(self.groups.len() + self.rules.len());
-        self.matcher.hits(&words, Stream::Plain, |hit| hits.push(Stream::Plain, hit));
+        self.matcher
+            .hits(&words, Stream::Plain, |hit| hits.push(Stream::Plain, hit));
         if words.has_camel() {
-            self.matcher.hits(&words, Stream::Camel, |hit| hits.push(Stream::Camel, hit));
+            self.matcher
+                .hits(&words, Stream::Camel, |hit| hits.push(Stream::Camel, hit));
         }
         Scan::new(self, text, words, hits.finish())
     }
@@ -188,7 +223,9 @@ impl Keywords {
             let rule = group.checked_sub(self.groups.len())?;
             self.rules.get(rule).map(|(_, lists)| lists)
         });
-        lists.and_then(|lists| lists.any.get(position as usize)).map_or("", |term| term.as_ref())
+        lists
+            .and_then(|lists| lists.any.get(position as usize))
+            .map_or("", |term| term.as_ref())
     }
 
     /// Index of the group of an added rule.
@@ -213,7 +250,12 @@ impl Lists {
             }
         }
         add_terms(&mut self.any, &edit.any, &format!("{path}.any"), problems);
-        add_terms(&mut self.unless, &edit.unless, &format!("{path}.unless"), problems);
+        add_terms(
+            &mut self.unless,
+            &edit.unless,
+            &format!("{path}.unless"),
+            problems,
+        );
     }
 }
 
@@ -224,7 +266,10 @@ fn add_terms(list: &mut Vec<Term>, terms: &[String], path: &str, problems: &mut 
     let mut known: HashSet<String> = list.iter().map(|own| normal(own)).collect();
     for (position, term) in terms.iter().enumerate() {
         if let Err(error) = term::read(term, |_| ()) {
-            problems.push(Problem { path: format!("{path}[{position}]"), message: format!("`{term}`: {error}") });
+            problems.push(Problem {
+                path: format!("{path}[{position}]"),
+                message: format!("`{term}`: {error}"),
+            });
         } else if known.insert(normal(term)) {
             list.push(Cow::Owned(term.clone()));
         }
@@ -236,7 +281,13 @@ fn normal(term: &str) -> String {
     let mut form = String::with_capacity(term.len());
     let read = term::read(term, |piece| {
         // Writing to a string cannot fail.
-        let _ = write!(form, "{} {}{} ", piece.gap, piece.word, if piece.stem { "*" } else { "" });
+        let _ = write!(
+            form,
+            "{} {}{} ",
+            piece.gap,
+            piece.word,
+            if piece.stem { "*" } else { "" }
+        );
     });
     if read.is_ok() { form } else { term.to_owned() }
 }

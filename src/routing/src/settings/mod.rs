@@ -332,9 +332,7 @@ mod tests {
             ),
             (None, None, None)
         );
-        assert!(
-            settings.autostart && settings.unknown.is_empty()
-        );
+        assert!(settings.autostart && settings.unknown.is_empty());
         assert!(!settings.telemetry_file);
         assert_eq!(
             (settings.timeout_millis, settings.tool_routing),
@@ -534,8 +532,13 @@ mod tests {
             ),
         ];
         for (value, path, message) in rows {
-            let unknown = LayaSettings::from_layers(Some(&value), None).unwrap().unknown;
-            let told: Vec<_> = unknown.iter().map(|problem| (&*problem.path, &*problem.message)).collect();
+            let unknown = LayaSettings::from_layers(Some(&value), None)
+                .unwrap()
+                .unknown;
+            let told: Vec<_> = unknown
+                .iter()
+                .map(|problem| (&*problem.path, &*problem.message))
+                .collect();
             assert_eq!(told, [(path, message)], "{value}");
         }
     }

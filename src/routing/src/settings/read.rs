@@ -67,7 +67,11 @@ impl Reader {
                 read(self, key, &path, value);
             } else if path == format!("laya.{key}") {
                 let message = unknown_key(key, keys);
-                self.unknown.push(Problem { layer: self.layer, path, message });
+                self.unknown.push(Problem {
+                    layer: self.layer,
+                    path,
+                    message,
+                });
             } else {
                 self.problem(&path, unknown_key(key, keys));
             }
@@ -183,7 +187,12 @@ impl Reader {
     }
 
     /// A list of 1 to `most` models.
-    pub(super) fn models(&mut self, path: &str, value: &Value, most: usize) -> Option<Vec<ModelRef>> {
+    pub(super) fn models(
+        &mut self,
+        path: &str,
+        value: &Value,
+        most: usize,
+    ) -> Option<Vec<ModelRef>> {
         let Some(list) = value.as_array() else {
             return self.expected(path, "a list of models", value);
         };
