@@ -3,6 +3,7 @@
 mod checks;
 mod command;
 mod deps;
+mod load;
 mod quality;
 
 use std::path::PathBuf;
@@ -24,6 +25,20 @@ enum Task {
     Test,
     /// Proves that no crate depends on one below it in design.md section 1.
     Deps,
+    /// Puts a constant load on a router's `/v1/route` and prints latencies; fails when a request does.
+    Load {
+        /// For example http://127.0.0.1:8737/v1/route
+        url: String,
+        /// Requests a second.
+        #[arg(long, default_value_t = 1000)]
+        rate: u32,
+        /// How long.
+        #[arg(long, default_value_t = 60)]
+        seconds: u32,
+        /// Kept connections.
+        #[arg(long, default_value_t = 16)]
+        connections: usize,
+    },
     /// Agreement of the keyword rules with labelled requests, by language, tier and type.
     Quality {
         /// Labelled requests, one JSON object a line.
@@ -40,6 +55,12 @@ fn main() -> ExitCode {
     let result = match task {
         Task::Test => checks::run_all(),
         Task::Deps => deps::run(),
+        Task::Load {
+            url,
+            rate,
+            seconds,
+            connections,
+        } => load::print(&url, rate, seconds, connections),
         Task::Quality { file, wrong } => quality::run(&command::root().join(file), wrong),
     };
     match result {

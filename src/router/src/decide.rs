@@ -1,0 +1,116 @@
+//! One decision: prepare, judge by rules, select, count, remember. Short requests are decided where they arrive; long
+//! ones on threads of their own, so that a pasted log cannot hold up the health check.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use api::problem::Slug;
+use api::{Decision, RouteRequest};
+use jiff::Timestamp;
+use routing::decide::{Client, Decided, Explain, Moment, NO_MODEL, NothingKnown, decide, prepare};
+use service::http::Tenant;
+use service::problem::Failure;
+use tokio::sync::Semaphore;
+
+use crate::metrics::RouterMetrics;
+use crate::policy::ActivePolicy;
+use crate::recent::Recent;
+
+/// Bytes of text from which a decision takes longer than a millisecond or so.
+const LONG_TEXT_BYTES: usize = 8 * 1024;
+
+/// Everything a decision needs.
+#[derive(Debug)]
+pub(crate) struct Decider {
+    policy: Arc<ActivePolicy>,
+    client: Client,
+    metrics: RouterMetrics,
+    recent: Recent,
+    /// One per core for long texts.
+    long: Semaphore,
+}
+
+/// One request on its way.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) request: RouteRequest,
+    pub(crate) tenant: Tenant,
+    pub(crate) explain: Explain,
+    pub(crate) arrived: Instant,
+}
+
+impl Decider {
+    pub(crate) fn new(policy: Arc<ActivePolicy>, client: Client, metrics: RouterMetrics) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            policy,
+            client,
+            metrics,
+            recent: Recent::default(),
+            long: Semaphore::new(cores),
+        }
+    }
+
+    /// Decides. A dropped call may still finish a long text; nothing comes of it but its count.
+    pub(crate) async fn decide(self: Arc<Self>, arrival: Arrival) -> Result<Decided, Failure> {
+        if arrival.request.request.len() < LONG_TEXT_BYTES {
+            return self.decide_now(&arrival);
+        }
+        // Never closed, so a permit always comes.
+        let permit = self.long.acquire().await.ok();
+        let decider = self.clone();
+        let decided = tokio::task::spawn_blocking(move || decider.decide_now(&arrival)).await;
+        drop(permit);
+        match decided {
+            Ok(decided) => decided,
+            // Raised again here, where it is caught, counted and answered like any other.
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(Failure::new(Slug::Unavailable, "the router is stopping")),
+            },
+        }
+    }
+
+    fn decide_now(&self, arrival: &Arrival) -> Result<Decided, Failure> {
+        let Arrival {
+            request,
+            tenant,
+            explain,
+            arrived,
+        } = arrival;
+        let now = Timestamp::now();
+        let mut random = [0; 28];
+        getrandom::fill(&mut random).map_err(|error| {
+            Failure::new(
+                Slug::Unavailable,
+                format!("cannot get random numbers: {error}"),
+            )
+        })?;
+        let previous = self.recent.previous(tenant, request);
+        let prepared = prepare(
+            request,
+            &self.policy.policy,
+            self.client,
+            previous.as_deref(),
+            now,
+        )
+        .map_err(Failure::invalid)?;
+        let elapsed_millis = || arrived.elapsed().as_secs_f64() * 1e3;
+        let moment = Moment::new(now, random, &elapsed_millis, *explain);
+        let decided = decide(&prepared, NO_MODEL, &NothingKnown, moment).map_err(|none| {
+            Failure::new(Slug::NoCandidate, none.to_string()).hint(
+                "name providers with credentials in `providers`, or models of a tier in the policy",
+            )
+        })?;
+        self.metrics.decided(&decided.decision);
+        self.remember(tenant, &decided);
+        Ok(decided)
+    }
+
+    fn remember(&self, tenant: &Tenant, decided: &Decided) {
+        if decided.store {
+            let decision: Arc<Decision> = Arc::new(decided.decision.clone());
+            self.recent.remember(tenant, decision);
+        }
+    }
+}
