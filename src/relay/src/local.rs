@@ -2,6 +2,7 @@
 //! machine's clock and randomness. Nothing is stored, so nothing is learned or explored.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use api::RouteRequest;
@@ -81,8 +82,8 @@ impl Local {
             CliError::new(Exit::Failed, format!("cannot get random numbers: {error}"))
         })?;
         let previous = self.recent.previous(TENANT, request);
-        let prepared =
-            prepare(request, &self.policy, Client::Own, previous, now).map_err(|errors| {
+        let prepared = prepare(request, &self.policy, Client::Own, previous.as_deref(), now)
+            .map_err(|errors| {
                 let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
                 CliError::usage(lines.join("; "))
             })?;
@@ -94,7 +95,8 @@ impl Local {
                 .hint("name providers with `--providers`, or models of a tier in `laya.models` of settings.json")
         })?;
         if decided.store {
-            self.recent.insert(TENANT, &decided.decision);
+            self.recent
+                .insert(TENANT, Arc::new(decided.decision.clone()));
         }
         Ok(decided)
     }

@@ -1,6 +1,7 @@
 //! The last decisions of conversations, bounded: what a follow-up needs where no store is there or none answers.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use uuid::Uuid;
 
@@ -11,7 +12,7 @@ use crate::request::RouteRequest;
 #[derive(Debug)]
 pub struct RecentDecisions {
     limit: usize,
-    by_id: HashMap<Uuid, Decision>,
+    by_id: HashMap<Uuid, Arc<Decision>>,
     /// The last decision of each conversation of a tenant.
     by_conversation: HashMap<(String, String), Uuid>,
     owners: HashMap<Uuid, String>,
@@ -34,7 +35,7 @@ impl RecentDecisions {
     /// The decision a request follows: the one it names, else the last of its conversation. Only decisions of the same
     /// tenant are seen.
     #[must_use]
-    pub fn previous(&self, tenant: &str, request: &RouteRequest) -> Option<&Decision> {
+    pub fn previous(&self, tenant: &str, request: &RouteRequest) -> Option<Arc<Decision>> {
         let named = request
             .previous_decision_id
             .filter(|id| self.owners.get(id).is_some_and(|owner| owner == tenant));
@@ -44,11 +45,11 @@ impl RecentDecisions {
                 .get(&(tenant.to_owned(), conversation))
                 .copied()
         };
-        self.by_id.get(&named.or_else(last)?)
+        self.by_id.get(&named.or_else(last)?).cloned()
     }
 
     /// Remembers a decision of a tenant.
-    pub fn insert(&mut self, tenant: &str, decision: &Decision) {
+    pub fn insert(&mut self, tenant: &str, decision: Arc<Decision>) {
         if self.limit == 0 {
             return;
         }
@@ -59,9 +60,10 @@ impl RecentDecisions {
             let key = (tenant.to_owned(), conversation.clone());
             self.by_conversation.insert(key, decision.id);
         }
-        self.by_id.insert(decision.id, decision.clone());
-        self.owners.insert(decision.id, tenant.to_owned());
-        self.order.push_back(decision.id);
+        let id = decision.id;
+        self.owners.insert(id, tenant.to_owned());
+        self.order.push_back(id);
+        self.by_id.insert(id, decision);
     }
 
     fn forget_oldest(&mut self) {
@@ -72,8 +74,8 @@ impl RecentDecisions {
         else {
             return;
         };
-        if let Some(conversation) = decision.conversation_id {
-            let key = (tenant, conversation);
+        if let Some(conversation) = &decision.conversation_id {
+            let key = (tenant, conversation.clone());
             if self.by_conversation.get(&key) == Some(&id) {
                 self.by_conversation.remove(&key);
             }
@@ -99,7 +101,7 @@ mod tests {
     use crate::decide::{Client, Explain, Judgement, Moment, NothingKnown, decide, prepare};
     use crate::policy::{Policy, PolicySource};
 
-    fn decision(conversation: &str, seed: u8) -> Decision {
+    fn decision(conversation: &str, seed: u8) -> Arc<Decision> {
         let today = "2026-11-30".parse().unwrap();
         let policy = Policy::compile("test", "", PolicySource::default(), today).unwrap();
         let request = RouteRequest {
@@ -109,14 +111,9 @@ mod tests {
         let now = "2026-11-30T12:00:00Z".parse().unwrap();
         let prepared = prepare(&request, &policy, Client::Own, None, now).unwrap();
         let moment = Moment::new(now, [seed; 28], &|| 0.0, Explain::No);
-        decide(
-            &prepared,
-            Judgement::Rules { fallback: None },
-            &NothingKnown,
-            moment,
-        )
-        .unwrap()
-        .decision
+        let judgement = Judgement::Rules { fallback: None };
+        let decided = decide(&prepared, judgement, &NothingKnown, moment).unwrap();
+        Arc::new(decided.decision)
     }
 
     fn asks(conversation: &str) -> RouteRequest {
@@ -130,9 +127,9 @@ mod tests {
     fn finds_the_last_of_a_conversation_and_a_named_one() {
         let mut recent = RecentDecisions::new(8);
         let (first, second) = (decision("c", 1), decision("c", 2));
-        recent.insert("t", &first);
-        recent.insert("t", &second);
-        assert_eq!(recent.previous("t", &asks("c")), Some(&second));
+        recent.insert("t", first.clone());
+        recent.insert("t", second.clone());
+        assert_eq!(recent.previous("t", &asks("c")), Some(second));
         assert_eq!(recent.previous("t", &asks("d")), None);
         assert_eq!(
             recent.previous("other", &asks("c")),
@@ -143,7 +140,7 @@ mod tests {
             previous_decision_id: Some(first.id),
             ..asks("c")
         };
-        assert_eq!(recent.previous("t", &named), Some(&first));
+        assert_eq!(recent.previous("t", &named), Some(first.clone()));
         let foreign = RouteRequest {
             previous_decision_id: Some(first.id),
             ..RouteRequest::new("x")
@@ -155,7 +152,7 @@ mod tests {
     fn forgets_the_oldest_and_stays_bounded() {
         let mut recent = RecentDecisions::new(2);
         for seed in 1..=5 {
-            recent.insert("t", &decision(&format!("c{seed}"), seed));
+            recent.insert("t", decision(&format!("c{seed}"), seed));
         }
         assert_eq!(recent.len(), 2);
         assert_eq!(recent.by_conversation.len(), 2);
