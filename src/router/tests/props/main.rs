@@ -27,7 +27,7 @@ static ROUTER: LazyLock<Router> = LazyLock::new(|| {
 
 /// A request that uses every field.
 const FULL: &str = r#"{"request":"Fix the login token expiry","kind":"user","profile":"economy","conversation_id":"c",
-"previous_decision_id":"0193d2b1-7c00-7000-8000-000000000000","providers":["anthropic"],"models":[{"ref":"anthropic/b","tier":"fast",
+"previous_decision_id":"0193d2b1-7c00-7000-8000-000000000000","providers":["anthropic"],"models":[{"ref":"anthropic/b","tier":"strong",
 "efforts":["low"]}],"quota":{"anthropic":0.5},"settings":{"min_confidence":0.4,"exploration":0},"constraints":{"tier":"strong",
 "exclude":["a/b"],"capabilities":["tools"]},"context":{"tokens":10,"cached_tokens":5},"tools":["bash"],
 "skills":[{"name":"n","description":"d"}],"dry_run":true}"#;
