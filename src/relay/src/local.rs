@@ -1,42 +1,53 @@
 //! Decides in this process: the same code as the router's, with the built-in policy, the user's settings, this
 //! machine's clock and randomness. Nothing is stored, so nothing is learned or explored.
 
-use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
-use api::routing_policy::RoutingPolicySpec;
-use api::{Decision, RouteRequest};
+use api::RouteRequest;
+use api::routing_policy::{PrivacySpec, RequestTextSpec, RoutingPolicySpec};
 use jiff::Timestamp;
 use routing::decide::{Client, Decided, Explain, Judgement, Moment, NothingKnown, decide, prepare};
 use routing::keywords::GroupFile;
 use routing::policy::Policy;
 use routing::reason::Fallback;
+use routing::recent::RecentDecisions;
 use routing::settings::LayaSettings;
 
 use crate::error::{CliError, Exit};
 
-/// Most conversations whose last decision is remembered within one run.
-const MOST_CONVERSATIONS: usize = 10_000;
+/// Most decisions remembered within one run, for follow-ups.
+const MOST_DECISIONS: usize = 10_000;
+/// One person decides here.
+const TENANT: &str = "local";
 
 /// A decider of this process.
 pub(crate) struct Local {
     policy: Policy,
-    conversations: HashMap<String, Decision>,
+    recent: RecentDecisions,
 }
 
 impl Local {
     /// Compiles the built-in policy with the user's keyword file.
     pub(crate) fn new(settings: &LayaSettings) -> Result<Self, CliError> {
         let today = Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
-        let mut policy = RoutingPolicySpec::default()
-            .compile("default", today)
-            .map_err(|error| {
-                CliError::new(
-                    Exit::Failed,
-                    format!("the built-in policy does not compile: {error}"),
-                )
-            })?;
+        // On the user's own machine the text of a request stays in its record.
+        let privacy = PrivacySpec {
+            request_text: Some(RequestTextSpec::Full),
+            ..PrivacySpec::default()
+        };
+        let mut policy = RoutingPolicySpec {
+            privacy,
+            ..RoutingPolicySpec::default()
+        }
+        .compile("default", today)
+        .map_err(|error| {
+            CliError::new(
+                Exit::Failed,
+                format!("the built-in policy does not compile: {error}"),
+            )
+        })?;
         if let Some(path) = &settings.keywords {
             let path = Path::new(path);
             let text =
@@ -53,7 +64,7 @@ impl Local {
         }
         Ok(Self {
             policy,
-            conversations: HashMap::new(),
+            recent: RecentDecisions::new(MOST_DECISIONS),
         })
     }
 
@@ -70,12 +81,9 @@ impl Local {
         getrandom::fill(&mut random).map_err(|error| {
             CliError::new(Exit::Failed, format!("cannot get random numbers: {error}"))
         })?;
-        let previous = request
-            .conversation_id
-            .as_ref()
-            .and_then(|id| self.conversations.get(id));
-        let prepared =
-            prepare(request, &self.policy, Client::Own, previous, now).map_err(|errors| {
+        let previous = self.recent.previous(TENANT, request);
+        let prepared = prepare(request, &self.policy, Client::Own, previous.as_deref(), now)
+            .map_err(|errors| {
                 let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
                 CliError::usage(lines.join("; "))
             })?;
@@ -86,20 +94,10 @@ impl Local {
             CliError::new(Exit::NoCandidate, none.to_string())
                 .hint("name providers with `--providers`, or models of a tier in `laya.models` of settings.json")
         })?;
-        self.remember(&decided);
-        Ok(decided)
-    }
-
-    fn remember(&mut self, decided: &Decided) {
-        let Some(id) = &decided.decision.conversation_id else {
-            return;
-        };
-        if decided.store
-            && (self.conversations.len() < MOST_CONVERSATIONS
-                || self.conversations.contains_key(id))
-        {
-            self.conversations
-                .insert(id.clone(), decided.decision.clone());
+        if decided.store {
+            self.recent
+                .insert(TENANT, Arc::new(decided.decision.clone()));
         }
+        Ok(decided)
     }
 }

@@ -124,7 +124,7 @@ impl Decider {
         );
         let body = write(&decision, trace.as_ref())?;
         if store {
-            self.recent.remember(tenant, decision, body.len());
+            self.recent.remember(tenant, Arc::new(decision));
         }
         Ok(body)
     }

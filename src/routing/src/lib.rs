@@ -21,6 +21,7 @@ pub mod profile;
 pub mod provider_error;
 pub mod quota;
 pub mod reason;
+pub mod recent;
 pub mod record;
 pub mod registry;
 pub mod request;

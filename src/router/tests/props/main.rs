@@ -122,8 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn any_query_is_answered(query in "[ -~&&[^#%]]{0,30}") {
-        prop_assume!(format!("/v1/route?{query}").parse::<http::Uri>().is_ok());
+    fn any_query_is_answered(query in "[a-zA-Z0-9=&%+._~!$'()*,;:@/?-]{0,30}") {
         check(&format!("?{query}"), FULL.as_bytes())?;
     }
 }

@@ -198,11 +198,12 @@ fn rule_groups(id: &str) -> &'static [Group] {
 fn tell_requirement(trace: &mut Trace, prepared: &Prepared<'_>, judged: &Judged, wish: &Wish) {
     let requirement = &wish.requirement;
     let recommendation = judged.assessment.recommendation;
-    trace.step(
-        "recommended",
-        format!("{}, {}", recommendation.tier, recommendation.effort),
-        "by the assessment",
-    );
+    let because = match judged.assessment.source {
+        Source::Rules => levels(judged),
+        _ => "by the assessment".to_owned(),
+    };
+    let recommended = format!("{}, {}", recommendation.tier, recommendation.effort);
+    trace.step("recommended", recommended, because);
     if requirement.min_tier > Tier::Fast {
         trace.step(
             "floor",
@@ -261,6 +262,17 @@ fn tell_requirement(trace: &mut Trace, prepared: &Prepared<'_>, judged: &Judged,
             "an explicit choice always wins",
         );
     }
+}
+
+/// What the rules take tier and effort from (routing.md 4.4.8).
+fn levels(judged: &Judged) -> String {
+    let task = &judged.assessment.task;
+    let by_level = |level: f64, levels: f64| (level * levels).round();
+    format!(
+        "complexity {} of 4 sets the effort and, from 2 on, the tier; risk {} of 3, from 2 on, asks for strong",
+        by_level(task.complexity, 4.0),
+        by_level(task.risk, 3.0)
+    )
 }
 
 fn floor_words(judged: &Judged, prepared: &Prepared<'_>) -> &'static str {
