@@ -2,6 +2,7 @@
 //! reported, and runs until it is told to end.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -36,7 +37,8 @@ pub(crate) fn run(flags: RouterFlags) -> Result<(), RelaydError> {
     let print_config = flags.print_config;
     let settings = RouterSettings::read(flags, environment())?;
     if print_config {
-        print!("{}", settings.effective);
+        // A reader that went away has seen enough.
+        let _ = write!(std::io::stdout(), "{}", settings.effective);
         return Ok(());
     }
     telemetry::install(settings.log_format, settings.log_level)

@@ -7,7 +7,10 @@ use std::time::Instant;
 use api::problem::Slug;
 use api::{Decision, RouteRequest};
 use jiff::Timestamp;
-use routing::decide::{Client, Decided, Explain, Moment, NO_MODEL, NothingKnown, decide, prepare};
+use routing::decide::{
+    Client, Decided, Explain, Moment, NO_MODEL, NothingKnown, Trace, decide, prepare,
+};
+use serde::Serialize;
 use service::http::Tenant;
 use service::problem::Failure;
 use tokio::sync::Semaphore;
@@ -27,7 +30,7 @@ pub(crate) struct Decider {
     metrics: RouterMetrics,
     recent: Recent,
     /// One per core for long texts.
-    long: Semaphore,
+    long: Arc<Semaphore>,
 }
 
 /// One request on its way.
@@ -47,21 +50,24 @@ impl Decider {
             client,
             metrics,
             recent: Recent::default(),
-            long: Semaphore::new(cores),
+            long: Arc::new(Semaphore::new(cores)),
         }
     }
 
-    /// Decides. A dropped call may still finish a long text; nothing comes of it but its count.
-    pub(crate) async fn decide(self: Arc<Self>, arrival: Arrival) -> Result<Decided, Failure> {
+    /// Decides, and gives the answer's body. A dropped call may still finish a long text; nothing comes of it but its
+    /// count and the memory of it.
+    pub(crate) async fn decide(self: Arc<Self>, arrival: Arrival) -> Result<Vec<u8>, Failure> {
         if arrival.request.request.len() < LONG_TEXT_BYTES {
             return self.decide_now(&arrival);
         }
-        // Never closed, so a permit always comes.
-        let permit = self.long.acquire().await.ok();
+        let permit = self.long.clone().acquire_owned().await;
         let decider = self.clone();
-        let decided = tokio::task::spawn_blocking(move || decider.decide_now(&arrival)).await;
-        drop(permit);
-        match decided {
+        let decided = tokio::task::spawn_blocking(move || {
+            // Held to the end of the work, not to that of the wait for it. Never closed, so there is one.
+            let _permit = permit;
+            decider.decide_now(&arrival)
+        });
+        match decided.await {
             Ok(decided) => decided,
             // Raised again here, where it is caught, counted and answered like any other.
             Err(error) => match error.try_into_panic() {
@@ -71,7 +77,7 @@ impl Decider {
         }
     }
 
-    fn decide_now(&self, arrival: &Arrival) -> Result<Decided, Failure> {
+    fn decide_now(&self, arrival: &Arrival) -> Result<Vec<u8>, Failure> {
         let Arrival {
             request,
             tenant,
@@ -103,14 +109,42 @@ impl Decider {
             )
         })?;
         self.metrics.decided(&decided.decision);
-        self.remember(tenant, &decided);
-        Ok(decided)
-    }
-
-    fn remember(&self, tenant: &Tenant, decided: &Decided) {
-        if decided.store {
-            let decision: Arc<Decision> = Arc::new(decided.decision.clone());
-            self.recent.remember(tenant, decision);
+        let Decided {
+            decision,
+            store,
+            trace,
+            corrects: _,
+        } = decided;
+        tracing::debug!(
+            decision = %decision.id,
+            tier = decision.selected.tier.as_str(),
+            model = decision.selected.model.as_str(),
+            source = decision.assessment.source.as_str(),
+            "decided"
+        );
+        let body = write(&decision, trace.as_ref())?;
+        if store {
+            self.recent.remember(tenant, Arc::new(decision));
         }
+        Ok(body)
     }
+}
+
+/// The decision, with its trace when somebody asked for it.
+#[derive(Serialize)]
+struct Explained<'a> {
+    #[serde(flatten)]
+    decision: &'a Decision,
+    trace: &'a Trace,
+}
+
+fn write(decision: &Decision, trace: Option<&Trace>) -> Result<Vec<u8>, Failure> {
+    let written = match trace {
+        None => serde_json::to_vec(decision),
+        Some(trace) => serde_json::to_vec(&Explained { decision, trace }),
+    };
+    written.map_err(|error| {
+        tracing::error!(%error, decision = %decision.id, "a decision cannot be written as JSON");
+        Failure::new(Slug::Internal, "the decision cannot be written as JSON")
+    })
 }

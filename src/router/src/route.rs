@@ -3,25 +3,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use api::{Decision, FieldError, RouteRequest};
+use api::{FieldError, RouteRequest};
 use axum::Extension;
 use axum::extract::{RawQuery, State};
-use axum::response::{IntoResponse, Response};
-use routing::decide::{Explain, Trace};
-use serde::Serialize;
-use service::http::{JsonBody, Tenant, json_response};
+use axum::response::Response;
+use routing::decide::Explain;
+use service::http::{JsonBody, Tenant, json_bytes};
 use service::problem::Failure;
 
 use crate::decide::{Arrival, Decider};
-
-/// The decision, with its trace when `?explain=true` asked for it.
-#[derive(Serialize)]
-struct Answer<'a> {
-    #[serde(flatten)]
-    decision: &'a Decision,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    trace: Option<&'a Trace>,
-}
 
 pub(crate) async fn route(
     State(decider): State<Arc<Decider>>,
@@ -31,7 +21,7 @@ pub(crate) async fn route(
 ) -> Result<Response, Failure> {
     let arrived = Instant::now();
     let explain = explain(query.as_deref().unwrap_or_default())?;
-    let decided = decider
+    let body = decider
         .decide(Arrival {
             request,
             tenant,
@@ -39,14 +29,7 @@ pub(crate) async fn route(
             arrived,
         })
         .await?;
-    let response = match &decided.trace {
-        None => json_response(&decided.decision),
-        trace => json_response(&Answer {
-            decision: &decided.decision,
-            trace: trace.as_ref(),
-        }),
-    };
-    Ok(response.into_response())
+    Ok(json_bytes(body))
 }
 
 /// The only parameter there is; anything else is refused like an unknown field.
@@ -67,4 +50,23 @@ fn explain(query: &str) -> Result<Explain, Failure> {
         };
     }
     Ok(explain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_one_parameter() {
+        for (query, expected) in [
+            ("", Some(Explain::No)),
+            ("explain=true", Some(Explain::Yes)),
+            ("explain=false", Some(Explain::No)),
+            ("explain", None),
+            ("explain=1", None),
+            ("explain=true&x=1", None),
+        ] {
+            assert_eq!(explain(query).ok(), expected, "{query}");
+        }
+    }
 }

@@ -8,10 +8,16 @@ use uuid::Uuid;
 use crate::record::Decision;
 use crate::request::RouteRequest;
 
+/// Most text of clients in what is remembered, in bytes: a decision quotes names and text of its request, which may have
+/// a megabyte.
+const MOST_TEXT: usize = 16 << 20;
+
 /// Remembers the newest decisions; the oldest is forgotten first.
 #[derive(Debug)]
 pub struct RecentDecisions {
     limit: usize,
+    /// Bytes of clients' text in all of them, at most [`MOST_TEXT`].
+    text: usize,
     by_id: HashMap<Uuid, Arc<Decision>>,
     /// The last decision of each conversation of a tenant.
     by_conversation: HashMap<(String, String), Uuid>,
@@ -25,6 +31,7 @@ impl RecentDecisions {
     pub fn new(limit: usize) -> Self {
         Self {
             limit,
+            text: 0,
             by_id: HashMap::new(),
             by_conversation: HashMap::new(),
             owners: HashMap::new(),
@@ -50,12 +57,14 @@ impl RecentDecisions {
 
     /// Remembers a decision of a tenant.
     pub fn insert(&mut self, tenant: &str, decision: Arc<Decision>) {
-        if self.limit == 0 {
+        let text = text_of(&decision);
+        if self.limit == 0 || text > MOST_TEXT {
             return;
         }
-        while self.by_id.len() >= self.limit {
+        while self.by_id.len() >= self.limit || self.text + text > MOST_TEXT {
             self.forget_oldest();
         }
+        self.text += text;
         if let Some(conversation) = &decision.conversation_id {
             let key = (tenant.to_owned(), conversation.clone());
             self.by_conversation.insert(key, decision.id);
@@ -74,6 +83,7 @@ impl RecentDecisions {
         else {
             return;
         };
+        self.text -= text_of(&decision);
         if let Some(conversation) = &decision.conversation_id {
             let key = (tenant, conversation.clone());
             if self.by_conversation.get(&key) == Some(&id) {
@@ -93,6 +103,18 @@ impl RecentDecisions {
     pub fn is_empty(&self) -> bool {
         self.by_id.is_empty()
     }
+}
+
+/// Bytes of a decision that its client chose the number of.
+fn text_of(decision: &Decision) -> usize {
+    let texts = [&decision.request, &decision.plan, &decision.lessons];
+    let names = decision.skills.iter().chain(&decision.tools.deactivate);
+    texts
+        .into_iter()
+        .flatten()
+        .chain(names)
+        .map(String::len)
+        .sum()
 }
 
 #[cfg(test)]
@@ -159,5 +181,24 @@ mod tests {
         assert_eq!(recent.order.len(), 2);
         assert!(recent.previous("t", &asks("c3")).is_none());
         assert!(recent.previous("t", &asks("c5")).is_some());
+    }
+
+    #[test]
+    fn forgets_the_oldest_when_clients_sent_much_text() {
+        let mut recent = RecentDecisions::new(100);
+        for seed in 1..=20 {
+            let mut large = (*decision("c", seed)).clone();
+            large.tools.deactivate = vec!["x".repeat(1 << 20)];
+            recent.insert("t", Arc::new(large));
+        }
+        assert!((10..=16).contains(&recent.len()), "{}", recent.len());
+        assert!(recent.text <= MOST_TEXT);
+        let mut too_large = (*decision("c", 21)).clone();
+        too_large.request = Some("x".repeat(MOST_TEXT + 1));
+        recent.insert("t", Arc::new(too_large));
+        assert!(
+            (10..=16).contains(&recent.len()),
+            "nothing is forgotten for what cannot be kept"
+        );
     }
 }

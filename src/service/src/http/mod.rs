@@ -84,15 +84,19 @@ impl Stack {
 /// 200 with a value as compact JSON.
 pub fn json_response<T: Serialize>(value: &T) -> Response {
     match serde_json::to_vec(value) {
-        Ok(body) => {
-            let kind = HeaderValue::from_static("application/json");
-            ([(header::CONTENT_TYPE, kind)], body).into_response()
-        }
+        Ok(body) => json_bytes(body),
         Err(error) => {
             tracing::error!(%error, "an answer cannot be written as JSON");
             Failure::new(Slug::Internal, "the answer cannot be written as JSON").into_response()
         }
     }
+}
+
+/// 200 with JSON that is written already.
+#[must_use]
+pub fn json_bytes(body: Vec<u8>) -> Response {
+    let kind = HeaderValue::from_static("application/json");
+    ([(header::CONTENT_TYPE, kind)], body).into_response()
 }
 
 async fn method_not_allowed(method: Method) -> Failure {
