@@ -1,5 +1,10 @@
 //! From answers and texts to decisions: routing.md 23.1 (policy columns) and 23.2, and what must hold for every record.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on says so by panicking"
+)]
+
 use decision::json::{self, Object, Value as Json};
 use decision::{Answers, relay_contract};
 use jiff::Timestamp;
