@@ -19,7 +19,18 @@ struct Span {
     unbroken: bool,
     /// Nothing lay between this word and the one before it.
     joined: bool,
+    /// It stands in quotation marks.
+    quoted: bool,
 }
+
+impl Span {
+    const fn new(start: u32, end: u32, joined: bool) -> Self {
+        Self { start, end, unbroken: false, joined, quoted: false }
+    }
+}
+
+/// Longest quotation, in bytes: longer ones are texts that somebody pasted.
+const MAX_QUOTE: usize = 120;
 
 /// One of the two readings of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -80,6 +91,12 @@ impl Words {
         self.plain.get(position).is_some_and(|span| span.unbroken)
     }
 
+    /// Whether a word stands in quotation marks, on one line with them and close to both.
+    #[must_use]
+    pub fn is_quoted(&self, stream: Stream, position: usize) -> bool {
+        self.spans(stream).get(position).is_some_and(|span| span.quoted)
+    }
+
     /// The folded words of a stream, in order.
     pub fn iter(&self, stream: Stream) -> impl ExactSizeIterator<Item = &str> {
         self.spans(stream).iter().map(|span| self.text_of(*span))
@@ -116,6 +133,14 @@ impl Words {
         count
     }
 
+    /// How long the text is to read, in words of the plain stream; two letters of a script without word breaks count
+    /// as one word.
+    #[must_use]
+    pub fn reading_length(&self) -> usize {
+        let letters = self.plain.iter().filter(|span| span.unbroken).count();
+        self.plain.len() - letters + letters / 2
+    }
+
     fn spans(&self, stream: Stream) -> &[Span] {
         match (stream, &self.camel) {
             (Stream::Camel, Some(camel)) => camel,
@@ -138,14 +163,35 @@ struct Splitter {
     after_lower: bool,
     /// A word ended right here, with nothing in between.
     touching: bool,
+    quote: Option<Quote>,
     full: bool,
+}
+
+/// An open quotation: what ends it, and where it began.
+struct Quote {
+    end: char,
+    plain: usize,
+    camel: usize,
+    bytes: usize,
+}
+
+/// The mark that ends a quotation which this one opens.
+const fn closing(open: char) -> Option<char> {
+    match open {
+        '"' | '`' => Some(open),
+        '“' | '„' => Some('”'),
+        '«' => Some('»'),
+        '「' => Some('」'),
+        '『' => Some('』'),
+        _ => None,
+    }
 }
 
 impl Splitter {
     fn with_capacity(bytes: usize) -> Self {
         let words =
             Words { folded: String::with_capacity(bytes), plain: Vec::with_capacity(bytes / 6 + 1), camel: None };
-        Self { words, plain_open: None, camel_open: 0, after_lower: false, touching: false, full: false }
+        Self { words, plain_open: None, camel_open: 0, after_lower: false, touching: false, quote: None, full: false }
     }
 
     fn here(&self) -> u32 {
@@ -162,7 +208,7 @@ impl Splitter {
             self.close();
             let start = self.here();
             self.push_folded(c);
-            let span = Span { start, end: self.here(), unbroken: true, joined: self.touching };
+            let span = Span { unbroken: true, ..Span::new(start, self.here(), self.touching) };
             self.words.plain.push(span);
             if let Some(camel) = &mut self.words.camel {
                 camel.push(span);
@@ -177,7 +223,7 @@ impl Splitter {
                 }
             });
         } else {
-            self.separate();
+            self.separate(c);
         }
     }
 
@@ -187,7 +233,7 @@ impl Splitter {
             self.after_lower = c.is_ascii_lowercase();
             self.push_folded(c.to_ascii_lowercase());
         } else {
-            self.separate();
+            self.separate(c);
         }
     }
 
@@ -225,7 +271,7 @@ impl Splitter {
             Some(_) if upper && self.after_lower => {
                 let camel = self.words.camel.get_or_insert_with(|| self.words.plain.clone());
                 let joined = self.touching;
-                camel.push(Span { start: self.camel_open, end: here, unbroken: false, joined });
+                camel.push(Span::new(self.camel_open, here, joined));
                 self.camel_open = here;
             }
             Some(_) => {}
@@ -239,20 +285,45 @@ impl Splitter {
             let end = self.here();
             let joined = self.touching;
             if end > start {
-                self.words.plain.push(Span { start, end, unbroken: false, joined });
+                self.words.plain.push(Span::new(start, end, joined));
             }
             if let Some(camel) = &mut self.words.camel
                 && end > self.camel_open
             {
-                camel.push(Span { start: self.camel_open, end, unbroken: false, joined });
+                camel.push(Span::new(self.camel_open, end, joined));
             }
             self.touching = true;
         }
     }
 
-    fn separate(&mut self) {
+    fn separate(&mut self, c: char) {
         self.close();
         self.touching = false;
+        match &self.quote {
+            // German ends with the mark that opens in English.
+            Some(quote) if c == quote.end || (quote.end == '”' && c == '“') => self.end_quote(),
+            Some(_) if c == '\n' => self.quote = None,
+            Some(_) => {}
+            None => {
+                self.quote = closing(c).map(|end| Quote {
+                    end,
+                    plain: self.words.plain.len(),
+                    camel: self.words.camel.as_ref().map_or(self.words.plain.len(), Vec::len),
+                    bytes: self.words.folded.len(),
+                });
+            }
+        }
+    }
+
+    fn end_quote(&mut self) {
+        let Some(quote) = self.quote.take() else { return };
+        if self.words.folded.len() - quote.bytes > MAX_QUOTE {
+            return;
+        }
+        let camel = self.words.camel.iter_mut().flat_map(|camel| camel.iter_mut().skip(quote.camel));
+        for span in self.words.plain.iter_mut().skip(quote.plain).chain(camel) {
+            span.quoted = true;
+        }
     }
 
     fn finish(mut self) -> Words {
@@ -354,6 +425,26 @@ mod tests {
         ] {
             assert_eq!(Words::new(text).content_words(), count, "{text}");
         }
+    }
+
+    #[test]
+    fn knows_what_is_quoted() {
+        let rows: &[(&str, &[usize])] = &[
+            ("rename \"Add user\" to Save", &[1, 2]),
+            ("„Neu laden“ weg, «ouvrir» aussi", &[0, 1, 3]),
+            ("run `npm run build` now", &[1, 2, 3]),
+            ("「追加」を", &[0, 1]),
+            ("5\" disk, next\nline \" end", &[]),
+            ("call \"addUser\"", &[1]),
+        ];
+        for (text, quoted) in rows {
+            let words = Words::new(text);
+            let found: Vec<usize> = (0..words.len(Stream::Plain)).filter(|i| words.is_quoted(Stream::Plain, *i)).collect();
+            assert_eq!(found, *quoted, "{text}");
+        }
+        let words = Words::new("the \"addUser\" call");
+        assert!(words.is_quoted(Stream::Camel, 1) && words.is_quoted(Stream::Camel, 2));
+        assert!(!words.is_quoted(Stream::Camel, 3));
     }
 
     #[test]
