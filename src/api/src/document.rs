@@ -6,6 +6,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::tree::Tree;
+
 /// Largest file that is read, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
 const MAX_DEPTH: usize = 64;
@@ -62,13 +64,13 @@ pub fn read_yaml(text: &str) -> Result<Value, DocumentError> {
     })
 }
 
-/// A typed value out of a tree.
+/// A typed value out of a tree. A struct is an object there, never a list of its fields.
 ///
 /// # Errors
 /// The path of the first field that is unknown, missing or of the wrong type.
 pub fn typed<T: DeserializeOwned>(tree: Value) -> Result<T, FieldError> {
     let mut track = serde_path_to_error::Track::new();
-    let deserializer = serde_path_to_error::Deserializer::new(tree, &mut track);
+    let deserializer = serde_path_to_error::Deserializer::new(Tree(tree), &mut track);
     T::deserialize(deserializer).map_err(|error| {
         let path = track.path().to_string();
         FieldError::new(

@@ -5,6 +5,7 @@ pub mod document;
 pub mod problem;
 pub mod responses;
 pub mod routing_policy;
+mod tree;
 
 /// Body of the answer to `POST /v1/route`.
 pub use routing::record::Decision;

@@ -70,6 +70,18 @@ pub struct Metadata {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creation_timestamp: Option<String>,
     /// Set by a server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion_timestamp: Option<String>,
+    /// Set by a server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion_grace_period_seconds: Option<i64>,
+    /// What a server made the name of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generate_name: Option<String>,
+    /// Set by an old server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub self_link: Option<String>,
+    /// Set by a server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub managed_fields: Vec<Value>,
     /// Set by a server.
@@ -260,13 +272,13 @@ pub struct RuleSpec {
     /// At most 32 terms around which a match does not count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unless: Vec<String>,
-    /// A note for people: which languages the patterns cover.
+    /// A note for people: which languages the patterns cover; at most 32.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub languages: Vec<String>,
     /// What it demands; strong, medium, review when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<FloorSpec>,
-    /// A note for people.
+    /// A note for people, at most 1024 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -455,7 +467,11 @@ impl RoutingPolicy {
     /// # Errors
     /// The place in the text, or the path of the field.
     pub fn read(text: &str) -> Result<Self, DocumentError> {
-        let policy: Self = document::typed(document::read_yaml(text)?)?;
+        let tree = document::read_yaml(text)?;
+        if let Some(error) = limits::check_tree(&tree) {
+            return Err(error.into());
+        }
+        let policy: Self = document::typed(tree)?;
         match limits::check(&policy) {
             None => Ok(policy),
             Some(error) => Err(error.into()),
@@ -485,18 +501,29 @@ impl RoutingPolicySpec {
         serde_json::to_value(self).unwrap_or(Value::Null)
     }
 
-    /// Compiles the spec under a name.
+    /// Compiles the spec under a name. Warnings have their path below `spec` too.
     ///
     /// # Errors
     /// Every problem, with its path below `spec`.
     pub fn compile(&self, name: &str, today: Date) -> Result<Policy, PolicyError> {
         let source = convert::source(self).map_err(DocumentError::from)?;
-        Policy::compile(name, &self.digest(), source, today).map_err(|mut problems| {
-            for problem in &mut problems {
-                problem.path = format!("spec.{}", problem.path);
+        match Policy::compile(name, &self.digest(), source, today) {
+            Ok(mut policy) => {
+                below_spec(&mut policy.warnings);
+                Ok(policy)
             }
-            PolicyError::Problems(problems)
-        })
+            Err(mut problems) => {
+                below_spec(&mut problems);
+                Err(PolicyError::Problems(problems))
+            }
+        }
+    }
+}
+
+/// Paths as in the document, warnings too: people look for them in a file.
+fn below_spec(problems: &mut [Problem]) {
+    for problem in problems {
+        problem.path = format!("spec.{}", problem.path);
     }
 }
 

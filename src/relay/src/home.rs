@@ -106,17 +106,35 @@ impl Home {
             _ => None,
         };
         let (url, _) = laya.address(from_environment.as_deref(), running.as_deref());
-        let stored = self.stored_key()?;
-        let from_environment =
-            environment("LAYA_API_KEY").and_then(|value| value.into_string().ok());
-        let key = stored
-            .or(from_environment)
-            .filter(|key| !key.is_empty())
-            .unwrap_or_else(|| LOCAL_KEY.to_owned());
         Ok(Router {
             origin: origin(url)?,
-            key,
+            key: self.key(environment)?,
         })
+    }
+
+    /// The stored key, else that of the environment. One that no header can carry is refused here: it could not be sent,
+    /// and a router that was not asked is not absent. The key itself is never told.
+    fn key(&self, environment: Environment<'_>) -> Result<String, CliError> {
+        let rule = "must be of visible ASCII characters; is there a line break in it?";
+        if let Some(key) = self.stored_key()?.filter(|key| !key.is_empty()) {
+            return if sendable(&key) {
+                Ok(key)
+            } else {
+                Err(CliError::file(
+                    &self.credentials(),
+                    format!("laya.key {rule}"),
+                ))
+            };
+        }
+        let Some(key) = environment("LAYA_API_KEY").filter(|key| !key.is_empty()) else {
+            return Ok(LOCAL_KEY.to_owned());
+        };
+        let key = key.into_string().ok().filter(|key| sendable(key));
+        key.ok_or_else(|| CliError::usage(format!("the key in LAYA_API_KEY {rule}")))
+    }
+
+    fn credentials(&self) -> PathBuf {
+        self.agent.join("auth.json")
     }
 
     fn stored_key(&self) -> Result<Option<String>, CliError> {
@@ -126,7 +144,7 @@ impl Home {
             kind: String,
             key: Option<String>,
         }
-        let path = self.agent.join("auth.json");
+        let path = self.credentials();
         let Some(Value::Object(mut credentials)) = read_json(&path)? else {
             return Ok(None);
         };
@@ -163,6 +181,11 @@ impl Home {
         };
         Ok(endpoint.router.filter(|_| lives))
     }
+}
+
+/// Whether a key can stand in a header.
+fn sendable(key: &str) -> bool {
+    key.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// Start time of a process in clock ticks since boot (field 22 of `/proc/<pid>/stat`), if it lives.

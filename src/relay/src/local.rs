@@ -2,7 +2,6 @@
 //! machine's clock and randomness. Nothing is stored, so nothing is learned or explored.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
 use api::RouteRequest;
@@ -12,20 +11,14 @@ use routing::decide::{Client, Decided, Explain, Judgement, Moment, NothingKnown,
 use routing::keywords::GroupFile;
 use routing::policy::Policy;
 use routing::reason::Fallback;
-use routing::recent::RecentDecisions;
 use routing::settings::LayaSettings;
 
 use crate::error::{CliError, Exit};
-
-/// Most decisions remembered within one run, for follow-ups.
-const MOST_DECISIONS: usize = 10_000;
-/// One person decides here.
-const TENANT: &str = "local";
+use crate::recent::Recent;
 
 /// A decider of this process.
 pub(crate) struct Local {
     policy: Policy,
-    recent: RecentDecisions,
 }
 
 impl Local {
@@ -62,16 +55,14 @@ impl Local {
                 CliError::file(path, lines.join("; "))
             })?;
         }
-        Ok(Self {
-            policy,
-            recent: RecentDecisions::new(MOST_DECISIONS),
-        })
+        Ok(Self { policy })
     }
 
     /// Decides one request; one with a conversation follows the last of the same conversation in this run.
     pub(crate) fn decide(
-        &mut self,
+        &self,
         request: &RouteRequest,
+        recent: &mut Recent,
         fallback: Option<Fallback>,
         explain: Explain,
     ) -> Result<Decided, CliError> {
@@ -81,7 +72,7 @@ impl Local {
         getrandom::fill(&mut random).map_err(|error| {
             CliError::new(Exit::Failed, format!("cannot get random numbers: {error}"))
         })?;
-        let previous = self.recent.previous(TENANT, request);
+        let previous = recent.previous(request);
         let prepared = prepare(request, &self.policy, Client::Own, previous.as_deref(), now)
             .map_err(|errors| {
                 let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
@@ -95,8 +86,7 @@ impl Local {
                 .hint("name providers with `--providers`, or models of a tier in `laya.models` of settings.json")
         })?;
         if decided.store {
-            self.recent
-                .insert(TENANT, Arc::new(decided.decision.clone()));
+            recent.insert(&decided.decision);
         }
         Ok(decided)
     }

@@ -4,6 +4,7 @@ mod client;
 mod error;
 mod home;
 mod local;
+mod recent;
 mod route;
 mod terminal;
 
@@ -52,7 +53,7 @@ fn main() -> ExitCode {
     match result {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(error) => {
-            eprint!("{}", error.render());
+            terminal::tell(&error.render());
             ExitCode::from(error.exit as u8)
         }
     }

@@ -22,7 +22,8 @@ use crate::client::{Asked, Client};
 use crate::error::{CliError, Exit};
 use crate::home::Home;
 use crate::local::Local;
-use crate::terminal::{ColorChoice, Styles, escape};
+use crate::recent::Recent;
+use crate::terminal::{ColorChoice, Styles, escape, tell, written};
 
 /// Arguments of `relay route`.
 #[derive(Debug, Args)]
@@ -116,13 +117,14 @@ pub(crate) fn run(arguments: &RouteArguments) -> Result<Exit, CliError> {
     let home = Home::find(&environment)?;
     let settings = home.settings()?;
     for note in &settings.notes {
-        eprintln!("note: {}", escape(note));
+        tell(&format!("note: {}\n", escape(note)));
     }
     let router = home.router(&settings.laya, &environment)?;
     let timeout = Duration::from_millis(u64::from(settings.laya.timeout_millis));
     let mut decider = Decider {
         client: Some(Client::new(router, timeout)),
         local: None,
+        recent: Recent::new(),
         settings: settings.laya,
         fallback: if arguments.no_fallback {
             OnUnreachable::Fail
@@ -179,6 +181,7 @@ enum OnUnreachable {
 struct Decider {
     client: Option<Client>,
     local: Option<Local>,
+    recent: Recent,
     settings: LayaSettings,
     fallback: OnUnreachable,
 }
@@ -194,6 +197,7 @@ impl Decider {
         if let Some(client) = &self.client {
             match client.route(request, explain)? {
                 Asked::Decided(answer) => {
+                    self.recent.routed(request, &answer.decision);
                     return Ok(Outcome {
                         decision: answer.decision,
                         trace: answer.trace,
@@ -207,7 +211,12 @@ impl Decider {
             none => none.insert(Local::new(&self.settings)?),
         };
         let explain = if explain { Explain::Yes } else { Explain::No };
-        let decided = local.decide(request, Some(Fallback::RouterUnreachable), explain)?;
+        let decided = local.decide(
+            request,
+            &mut self.recent,
+            Some(Fallback::RouterUnreachable),
+            explain,
+        )?;
         Ok(Outcome {
             decision: decided.decision,
             trace: decided.trace,
@@ -225,10 +234,10 @@ impl Decider {
                 CliError::new(Exit::Unreachable, told).hint("start one with `relayd router`")
             );
         }
-        eprintln!(
-            "note: {}; decided in this process by rules. To start one: relayd router",
+        tell(&format!(
+            "note: {}; decided in this process by rules. To start one: relayd router\n",
             escape(&told)
-        );
+        ));
         Ok(())
     }
 }
@@ -250,7 +259,9 @@ fn print(arguments: &RouteArguments, outcome: &Outcome) -> Result<(), CliError> 
             text
         }
     };
-    write_out(&text)
+    let mut out = std::io::stdout().lock();
+    // A reader that left has what it wanted of the only decision.
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush())).map(|_| ())
 }
 
 fn json(decision: &Decision) -> Result<String, CliError> {
@@ -258,17 +269,6 @@ fn json(decision: &Decision) -> Result<String, CliError> {
         CliError::new(
             Exit::Failed,
             format!("cannot write the decision as JSON: {error}"),
-        )
-    })
-}
-
-fn write_out(text: &str) -> Result<(), CliError> {
-    let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    written.map_err(|error| {
-        CliError::new(
-            Exit::Failed,
-            format!("cannot write to standard output: {error}"),
         )
     })
 }

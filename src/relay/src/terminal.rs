@@ -2,7 +2,9 @@
 //! visible, so that a request cannot move the cursor or rename the window.
 
 use std::borrow::Cow;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
+
+use crate::error::{CliError, Exit};
 
 /// When to colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -53,6 +55,35 @@ impl Styles {
         } else {
             text.to_owned()
         }
+    }
+}
+
+/// Talks on standard error. Where nobody reads it, the talk is lost and the work is not (`eprintln!` panics then).
+pub(crate) fn tell(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Whether somebody reads what is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// Written.
+    Reads,
+    /// The other end of the pipe is closed, as `head` does when it has seen enough: no error, but no use to go on.
+    Left,
+}
+
+/// What a write to standard output means.
+///
+/// # Errors
+/// When it failed for another reason than a reader that left.
+pub(crate) fn written(result: std::io::Result<()>) -> Result<Reader, CliError> {
+    match result {
+        Ok(()) => Ok(Reader::Reads),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Reader::Left),
+        Err(error) => Err(CliError::new(
+            Exit::Failed,
+            format!("cannot write to standard output: {error}"),
+        )),
     }
 }
 

@@ -23,7 +23,7 @@ const ORDER: &[&str] = &[
 ];
 const PROGRAMS: &[&str] = &["relay", "relayctl", "relayd"];
 /// Not part of any program.
-const TOOLS: &[&str] = &["testkit", "xtask"];
+const TOOLS: &[&str] = &["testkit", "xtask", "end-to-end"];
 /// Third-party crates that must never be pulled in: a second TLS provider panics at the first connection, and OpenSSL
 /// does not link statically.
 const BANNED: &[&str] = &["aws-lc-rs", "aws-lc-sys", "openssl-sys", "native-tls"];

@@ -2,8 +2,37 @@
 
 use std::collections::HashSet;
 
-use super::{API_VERSION, KIND, RoutingPolicy, RoutingPolicySpec, check_name};
+use jiff::civil::Date;
+use serde_json::Value;
+
+use super::{API_VERSION, KIND, RoutingPolicy, RoutingPolicySpec, RuleSpec, check_name};
 use crate::FieldError;
+
+// Ours, where the page gives a list or string no bound, since everything in a spec has one (control-plane 1.2): ids become
+// labels of metrics, notes are for people.
+const MAX_KEY: usize = 128;
+const MAX_LANGUAGES: usize = 32;
+const MAX_LANGUAGE: usize = 32;
+const MAX_NOTE: usize = 1024;
+
+/// Limits that the types do not keep: a list that is there and empty, a set that is written with repetitions.
+pub(super) fn check_tree(tree: &Value) -> Option<FieldError> {
+    let len = |value: &Value| value.as_array().map(Vec::len);
+    let spec = tree.get("spec")?;
+    if let Some(tiers) = spec.get("tiers").and_then(len)
+        && let Some(error) = count("spec.tiers", tiers, 1, 4)
+    {
+        return Some(error);
+    }
+    let models = spec.get("models")?.as_array()?;
+    models.iter().enumerate().find_map(|(at, model)| {
+        ["efforts", "capabilities"].into_iter().find_map(|name| {
+            let len = model.get(name).and_then(len)?;
+            let least = usize::from(name == "efforts");
+            count(&format!("spec.models[{at}].{name}"), len, least, 8)
+        })
+    })
+}
 
 /// The first limit that does not hold.
 pub(super) fn check(policy: &RoutingPolicy) -> Option<FieldError> {
@@ -21,6 +50,10 @@ pub(super) fn check(policy: &RoutingPolicy) -> Option<FieldError> {
     }
     check_name("metadata.name", &policy.metadata.name)
         .err()
+        .or_else(|| {
+            let server = policy.spec.server_ref.as_ref()?;
+            check_name("spec.serverRef.name", &server.name).err()
+        })
         .or_else(|| check_spec(&policy.spec))
 }
 
@@ -86,22 +119,28 @@ fn check_items(spec: &RoutingPolicySpec) -> Option<FieldError> {
         }
     }
     for (at, model) in spec.models.iter().enumerate() {
-        if let Some(prices) = &model.prices
-            && prices.source.chars().count() > 128
+        let Some(prices) = &model.prices else {
+            continue;
+        };
+        let path = format!("spec.models[{at}].prices");
+        let as_of = &prices.as_of;
+        if as_of
+            .parse::<Date>()
+            .is_ok_and(|date| date.to_string() == *as_of)
         {
+            let found = length(&format!("{path}.source"), &prices.source, 0, 128);
+            if found.is_some() {
+                return found;
+            }
+        } else {
             return Some(FieldError::new(
-                format!("spec.models[{at}].prices.source"),
-                "has more than 128 characters",
+                format!("{path}.asOf"),
+                format!("`{as_of}` is no date like 2026-11-30"),
             ));
         }
     }
     for (at, rule) in spec.rules.iter().enumerate() {
-        let patterns = format!("spec.rules[{at}].patterns");
-        let unless = format!("spec.rules[{at}].unless");
-        let found = count(&patterns, rule.patterns.len(), 1, 32)
-            .or_else(|| lengths(&patterns, rule.patterns.iter().cloned(), 256))
-            .or_else(|| count(&unless, rule.unless.len(), 0, 32))
-            .or_else(|| lengths(&unless, rule.unless.iter().cloned(), 256));
+        let found = check_rule(at, rule);
         if found.is_some() {
             return found;
         }
@@ -123,6 +162,19 @@ fn check_items(spec: &RoutingPolicySpec) -> Option<FieldError> {
     None
 }
 
+fn check_rule(at: usize, rule: &RuleSpec) -> Option<FieldError> {
+    let path = |name: &str| format!("spec.rules[{at}].{name}");
+    let list = |name: &str, items: &[String], least, most, longest| {
+        let path = path(name);
+        count(&path, items.len(), least, most)
+            .or_else(|| lengths(&path, items.iter().cloned(), longest))
+    };
+    list("patterns", &rule.patterns, 1, 32, 256)
+        .or_else(|| list("unless", &rule.unless, 0, 32, 256))
+        .or_else(|| list("languages", &rule.languages, 0, MAX_LANGUAGES, MAX_LANGUAGE))
+        .or_else(|| length(&path("note"), rule.note.as_deref()?, 0, MAX_NOTE))
+}
+
 fn count(path: &str, len: usize, least: usize, most: usize) -> Option<FieldError> {
     let wrong = !(least..=most).contains(&len);
     wrong.then(|| {
@@ -134,14 +186,19 @@ fn count(path: &str, len: usize, least: usize, most: usize) -> Option<FieldError
 }
 
 fn lengths(path: &str, items: impl Iterator<Item = String>, most: usize) -> Option<FieldError> {
-    items.enumerate().find_map(|(at, item)| {
-        let len = item.chars().count();
-        (len == 0 || len > most).then(|| {
-            FieldError::new(
-                format!("{path}[{at}]"),
-                format!("has {len} characters, allowed are 1 to {most}"),
-            )
-        })
+    items
+        .enumerate()
+        .find_map(|(at, item)| length(&format!("{path}[{at}]"), &item, 1, most))
+}
+
+fn length(path: &str, text: &str, least: usize, most: usize) -> Option<FieldError> {
+    let len = text.chars().count();
+    let wrong = !(least..=most).contains(&len);
+    wrong.then(|| {
+        FieldError::new(
+            path,
+            format!("has {len} characters, allowed are {least} to {most}"),
+        )
     })
 }
 
@@ -157,6 +214,14 @@ fn keyed(path: &str, keys: impl Iterator<Item = String>, most: usize) -> Option<
         }
         if key.trim().is_empty() {
             return Some(FieldError::new(format!("{path}[{at}]"), "has a blank key"));
+        }
+        let len = key.chars().count();
+        // A model reference keeps its own limit.
+        if len > MAX_KEY && path != "spec.models" {
+            return Some(FieldError::new(
+                format!("{path}[{at}]"),
+                format!("has a key of {len} characters, allowed are 1 to {MAX_KEY}"),
+            ));
         }
         if seen.contains(&key) {
             return Some(FieldError::new(

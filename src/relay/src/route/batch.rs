@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::{Decider, Output, RouteArguments, json, request};
 use crate::error::{CliError, Exit};
-use crate::terminal::escape;
+use crate::terminal::{Reader, escape, tell, written};
 
 /// More than the longest line can have: a request of 100 000 units with every unit escaped.
 const MAX_LINE: u64 = 1 << 20;
@@ -47,7 +47,10 @@ pub(super) fn run(
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut summary = Summary::default();
     let mut number = 0;
-    while let Some(line) = next_line(&mut reader).map_err(|error| CliError::file(path, error))? {
+    let mut output = Reader::Reads;
+    while output == Reader::Reads
+        && let Some(line) = next_line(&mut reader).map_err(|error| CliError::file(path, error))?
+    {
         number += 1;
         let decided = line.and_then(|line| decide(arguments, decider, &line));
         match decided {
@@ -55,26 +58,23 @@ pub(super) fn run(
             Ok(Some((text, tier))) => {
                 summary.decided += 1;
                 *summary.tiers.entry(tier).or_default() += 1;
-                writeln!(out, "{text}").map_err(|error| {
-                    CliError::new(
-                        Exit::Failed,
-                        format!("cannot write to standard output: {error}"),
-                    )
-                })?;
+                output = written(writeln!(out, "{text}"))?;
             }
-            Err(error) if error.exit == Exit::Unreachable => return Err(error),
-            Err(error) => {
+            // What is wrong with this line is no reason to leave out the others; anything else would be wrong with
+            // each of them.
+            Err(error) if matches!(error.exit, Exit::Usage | Exit::NoCandidate) => {
                 summary.bad += 1;
-                eprintln!("line {number}: {}", escape(&error.to_string()));
+                tell(&format!("line {number}: {}\n", escape(&error.to_string())));
             }
+            Err(error) => return Err(error),
         }
     }
-    out.flush().map_err(|error| {
-        CliError::new(
-            Exit::Failed,
-            format!("cannot write to standard output: {error}"),
-        )
-    })?;
+    if output == Reader::Reads {
+        output = written(out.flush())?;
+    }
+    if output == Reader::Left {
+        tell("note: standard output was closed; what follows is not decided\n");
+    }
     let tiers: Vec<_> = summary
         .tiers
         .iter()
@@ -85,7 +85,10 @@ pub(super) fn run(
     } else {
         format!(" ({})", tiers.join(", "))
     };
-    eprintln!("{} decided{tiers}, {} bad", summary.decided, summary.bad);
+    tell(&format!(
+        "{} decided{tiers}, {} bad\n",
+        summary.decided, summary.bad
+    ));
     Ok(if summary.bad == 0 {
         Exit::Done
     } else {
@@ -107,6 +110,10 @@ fn decide(
     })?;
     if text.trim().is_empty() {
         return Ok(None);
+    }
+    // The derived reader would take a list for the fields in their order.
+    if !text.trim_start().starts_with('{') {
+        return Err(CliError::usage("is no JSON object"));
     }
     let line: Line =
         serde_json::from_str(text).map_err(|error| CliError::usage(without_line(&error)))?;
