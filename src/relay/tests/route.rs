@@ -1,5 +1,10 @@
 //! `relay route` as a person runs it: output, exit codes, bad input. No router answers here.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on says so by panicking"
+)]
+
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

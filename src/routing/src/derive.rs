@@ -14,6 +14,10 @@ pub const KNOWN: f64 = 0.5;
 pub const UNKNOWN: f64 = 0.3;
 /// Content words below which a request says too little.
 const FEW_WORDS: usize = 3;
+/// Words beyond which a request is no small thing, whatever word is in it. Ours: what lowers a level (a trivial mark, a
+/// spelling mark, `run`, `explain`) counts in short requests only, because long ones mention labels, versions and
+/// commands on the way.
+const SHORT: usize = 30;
 /// Terms shown per group in an explanation.
 const SHOWN_TERMS: usize = 3;
 
@@ -170,6 +174,7 @@ struct Derivation<'s, 'a> {
     question: bool,
     explanatory: bool,
     explains_first: bool,
+    short: bool,
     chat: bool,
     causes: Vec<(Field, &'static str, Cause)>,
 }
@@ -182,6 +187,7 @@ impl<'s, 'a> Derivation<'s, 'a> {
             explanatory: scan.explanatory(),
             explains_first: scan.starts_with(Group::FormExplain)
                 || scan.matches(Group::FormExplainAnywhere),
+            short: scan.words().reading_length() <= SHORT,
             chat: scan.whole_text_is(Group::MarkChat, false),
             causes: Vec::with_capacity(12),
         }
@@ -269,6 +275,14 @@ impl<'s, 'a> Derivation<'s, 'a> {
             self.note(Field::Type, why, Cause::Form);
             return task_type;
         };
+        if found == TaskType::Feature && self.short && self.only_runs() {
+            self.note(
+                Field::Type,
+                "code_edit: something is run",
+                Cause::Group(Group::FormRun),
+            );
+            return TaskType::CodeEdit;
+        }
         self.note(Field::Type, found.as_str(), Cause::Group(group));
         if self.question && found != TaskType::Debugging {
             self.note(
@@ -279,6 +293,11 @@ impl<'s, 'a> Derivation<'s, 'a> {
             return TaskType::Question;
         }
         found
+    }
+
+    /// Starts with a verb of running or of git.
+    fn only_runs(&self) -> bool {
+        self.scan.starts_with(Group::FormRun) || self.scan.starts_with(Group::FormGit)
     }
 
     fn scope(&mut self) -> Scope {
@@ -297,12 +316,15 @@ impl<'s, 'a> Derivation<'s, 'a> {
         if self.chat {
             return 0;
         }
-        let mut level = self.base_level(task_type);
+        let mut level = self.base_level(task_type, scope);
         let text_work = matches!(
             task_type,
             TaskType::CodeEdit | TaskType::BugFix | TaskType::Documentation
         );
-        if (text_work || task_type == TaskType::Refactor) && self.scan.matches(Group::MarkTrivial) {
+        if self.short
+            && (text_work || task_type == TaskType::Refactor)
+            && self.scan.matches(Group::MarkTrivial)
+        {
             level = u8::from(scope >= Scope::MultiModule);
             self.note(
                 Field::Complexity,
@@ -328,7 +350,7 @@ impl<'s, 'a> Derivation<'s, 'a> {
                 break;
             }
         }
-        if text_work && self.scan.matches(Group::MarkSpelling) {
+        if self.short && text_work && self.scan.matches(Group::MarkSpelling) {
             level = 0;
             self.note(
                 Field::Complexity,
@@ -339,16 +361,19 @@ impl<'s, 'a> Derivation<'s, 'a> {
         level
     }
 
-    /// The level that goes with a type before anything else is known.
-    fn base_level(&mut self, task_type: TaskType) -> u8 {
+    /// The level that goes with a type before anything else is known. Ours: to explain a whole repository is research
+    /// like any other, as it has to be read.
+    fn base_level(&mut self, task_type: TaskType, scope: Scope) -> u8 {
         let (level, cause) = match task_type {
             TaskType::Question | TaskType::CodeEdit | TaskType::Documentation => (1, None),
             TaskType::BugFix | TaskType::Refactor | TaskType::Feature => (2, None),
             TaskType::Architecture | TaskType::Security => (3, None),
-            TaskType::Test if self.scan.starts_with(Group::FormRun) => {
+            TaskType::Test if self.short && self.scan.starts_with(Group::FormRun) => {
                 (1, Some((Group::FormRun, "1: only run")))
             }
-            TaskType::Research if self.explains_first => {
+            TaskType::Research
+                if self.short && self.explains_first && scope < Scope::MultiModule =>
+            {
                 (1, Some((Group::FormExplain, "1: only explain")))
             }
             TaskType::Debugging if !self.question && self.scan.matches(Group::MarkStuck) => {
@@ -467,8 +492,7 @@ impl<'s, 'a> Derivation<'s, 'a> {
         validation: Validation,
     ) -> ToolNeeds {
         let scan = self.scan;
-        let only_runs = scan.starts_with(Group::FormRun) || scan.starts_with(Group::FormGit);
-        let write = !read_only && !self.chat && !only_runs;
+        let write = !read_only && !self.chat && !self.only_runs();
         ToolNeeds {
             requires_write: write,
             requires_shell: agent == Agent::DevopsEngineer || task_type == TaskType::Debugging,

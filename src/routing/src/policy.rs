@@ -10,11 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::keywords::{self, GroupEdit, Keywords};
 use crate::profile::{self, Profile};
-use crate::registry::{Capabilities, Entry, ModelRef, Prices, Registry, STALE_AFTER_DAYS};
+use crate::registry::{EntryPatch, ModelRef, Registry, STALE_AFTER_DAYS};
 use crate::requirement::{Floor, RequirementThresholds};
 use crate::rules::RuleId;
 use crate::selection::{CostBasis, OnFloorUnmet};
-use crate::thinking::EffortSet;
 use crate::tool_routing::ToolRouting;
 
 /// How much of a request's text is kept.
@@ -103,7 +102,7 @@ pub struct PolicySource {
     /// Tiers whose models are replaced.
     pub tiers: Vec<(Tier, Vec<ModelRef>)>,
     /// What is known of models. When not empty, a tier may only name models that are here.
-    pub models: Vec<PolicyModel>,
+    pub models: Vec<EntryPatch>,
     /// Providers used when a request names none; all when `None`.
     pub providers: Option<Vec<String>>,
     /// What savings are measured against; the first strong candidate when `None`.
@@ -140,23 +139,6 @@ pub struct PolicySource {
     pub request_text: Option<RequestTextPrivacy>,
     /// Days that records are kept, 1..=3650.
     pub retention_days: u32,
-}
-
-/// What a policy says about one model.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PolicyModel {
-    /// `provider/model`.
-    pub model: ModelRef,
-    /// Tokens it can hold.
-    pub context_window: Option<u64>,
-    /// Efforts it supports; all five when `None`.
-    pub efforts: Option<EffortSet>,
-    /// What it can do.
-    pub capabilities: Option<Capabilities>,
-    /// USD per million tokens.
-    pub prices: Option<Prices>,
-    /// Not to be used.
-    pub disabled: bool,
 }
 
 impl Default for PolicySource {
@@ -469,21 +451,23 @@ fn compile_registry(source: &PolicySource, today: Date, problems: &mut Vec<Probl
     if let Err(error) = registry.replace_tiers(&source.tiers) {
         problems.push(Problem::error("tiers", error.to_string()));
     }
-    for model in &source.models {
+    let (listed, others): (Vec<_>, Vec<_>) = source
+        .models
+        .iter()
+        .cloned()
+        .partition(|model| registry.entry(&model.model).is_some());
+    registry.patch(&listed);
+    for model in &others {
         let path = format!("models[{}]", model.model);
-        match registry.entry(&model.model) {
-            None => problems.push(Problem::warning(path, "is in no tier and never chosen")),
-            Some(entry) => {
-                let entry = describe(entry.clone(), model);
-                registry.put(entry);
-                check_prices(&path, model, today, problems);
-            }
-        }
+        problems.push(Problem::warning(path, "is in no tier and never chosen"));
+    }
+    for model in &listed {
+        check_prices(&format!("models[{}]", model.model), model, today, problems);
     }
     registry
 }
 
-fn check_prices(path: &str, model: &PolicyModel, today: Date, problems: &mut Vec<Problem>) {
+fn check_prices(path: &str, model: &EntryPatch, today: Date, problems: &mut Vec<Problem>) {
     match &model.prices {
         None => problems.push(Problem::warning(
             path,
@@ -496,25 +480,6 @@ fn check_prices(path: &str, model: &PolicyModel, today: Date, problems: &mut Vec
         }
         Some(_) => {}
     }
-}
-
-fn describe(mut entry: Entry, model: &PolicyModel) -> Entry {
-    let PolicyModel {
-        model: _,
-        context_window,
-        efforts,
-        capabilities,
-        prices,
-        disabled,
-    } = model;
-    entry.context_window = context_window.or(entry.context_window);
-    entry.efforts = efforts.unwrap_or(entry.efforts);
-    entry.capabilities = capabilities.or(entry.capabilities);
-    if let Some(prices) = prices {
-        entry.prices = Some(prices.clone());
-    }
-    entry.disabled = *disabled;
-    entry
 }
 
 fn check_rules(source: &PolicySource, problems: &mut Vec<Problem>) {

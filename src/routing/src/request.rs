@@ -10,7 +10,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::registry::Capability;
-use crate::registry::{ModelRef, Prices};
+use crate::registry::{EntryPatch, ModelRef, Prices};
 use crate::skills::Skill;
 use crate::text;
 use crate::thinking::EffortSet;
@@ -122,6 +122,29 @@ pub struct RequestModel {
     /// USD per million tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<Prices>,
+}
+
+impl RequestModel {
+    /// The same as a change to the registry.
+    #[must_use]
+    pub fn patch(&self) -> EntryPatch {
+        let Self {
+            model,
+            tier,
+            context_window,
+            efforts,
+            prices,
+        } = self.clone();
+        EntryPatch {
+            model,
+            tier,
+            efforts,
+            context_window,
+            capabilities: None,
+            prices,
+            disabled: None,
+        }
+    }
 }
 
 /// A client's `laya.*` settings that travel with a request.

@@ -19,7 +19,24 @@ struct Span {
     unbroken: bool,
     /// Nothing lay between this word and the one before it.
     joined: bool,
+    /// It stands in quotation marks.
+    quoted: bool,
 }
+
+impl Span {
+    const fn new(start: u32, end: u32, joined: bool) -> Self {
+        Self {
+            start,
+            end,
+            unbroken: false,
+            joined,
+            quoted: false,
+        }
+    }
+}
+
+/// Longest quotation, in bytes: longer ones are texts that somebody pasted.
+const MAX_QUOTE: usize = 120;
 
 /// One of the two readings of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -82,7 +99,16 @@ impl Words {
         self.plain.get(position).is_some_and(|span| span.unbroken)
     }
 
+    /// Whether a word stands in quotation marks, on one line with them and close to both.
+    #[must_use]
+    pub fn is_quoted(&self, stream: Stream, position: usize) -> bool {
+        self.spans(stream)
+            .get(position)
+            .is_some_and(|span| span.quoted)
+    }
+
     /// The folded words of a stream, in order.
+    #[must_use]
     pub fn iter(&self, stream: Stream) -> impl ExactSizeIterator<Item = &str> {
         self.spans(stream).iter().map(|span| self.text_of(*span))
     }
@@ -97,7 +123,8 @@ impl Words {
             .skip(first)
             .take(last.saturating_sub(first) + 1)
         {
-            if !phrase.is_empty() && !(span.unbroken && span.joined) {
+            let runs_on = span.unbroken && span.joined;
+            if !(phrase.is_empty() || runs_on) {
                 phrase.push(' ');
             }
             phrase.push_str(self.text_of(*span));
@@ -121,6 +148,14 @@ impl Words {
             previous_unbroken = span.unbroken;
         }
         count
+    }
+
+    /// How long the text is to read, in words of the plain stream; two letters of a script without word breaks count
+    /// as one word.
+    #[must_use]
+    pub fn reading_length(&self) -> usize {
+        let letters = self.plain.iter().filter(|span| span.unbroken).count();
+        self.plain.len() - letters + letters / 2
     }
 
     fn spans(&self, stream: Stream) -> &[Span] {
@@ -147,7 +182,28 @@ struct Splitter {
     after_lower: bool,
     /// A word ended right here, with nothing in between.
     touching: bool,
+    quote: Option<Quote>,
     full: bool,
+}
+
+/// An open quotation: what ends it, and where it began.
+struct Quote {
+    end: char,
+    plain: usize,
+    camel: usize,
+    bytes: usize,
+}
+
+/// The mark that ends a quotation which this one opens.
+const fn closing(open: char) -> Option<char> {
+    match open {
+        '"' | '`' => Some(open),
+        '“' | '„' => Some('”'),
+        '«' => Some('»'),
+        '「' => Some('」'),
+        '『' => Some('』'),
+        _ => None,
+    }
 }
 
 impl Splitter {
@@ -163,6 +219,7 @@ impl Splitter {
             camel_open: 0,
             after_lower: false,
             touching: false,
+            quote: None,
             full: false,
         }
     }
@@ -182,10 +239,8 @@ impl Splitter {
             let start = self.here();
             self.push_folded(c);
             let span = Span {
-                start,
-                end: self.here(),
                 unbroken: true,
-                joined: self.touching,
+                ..Span::new(start, self.here(), self.touching)
             };
             self.words.plain.push(span);
             if let Some(camel) = &mut self.words.camel {
@@ -201,7 +256,7 @@ impl Splitter {
                 }
             });
         } else {
-            self.separate();
+            self.separate(c);
         }
     }
 
@@ -211,7 +266,7 @@ impl Splitter {
             self.after_lower = c.is_ascii_lowercase();
             self.push_folded(c.to_ascii_lowercase());
         } else {
-            self.separate();
+            self.separate(c);
         }
     }
 
@@ -258,12 +313,7 @@ impl Splitter {
                     .camel
                     .get_or_insert_with(|| self.words.plain.clone());
                 let joined = self.touching;
-                camel.push(Span {
-                    start: self.camel_open,
-                    end: here,
-                    unbroken: false,
-                    joined,
-                });
+                camel.push(Span::new(self.camel_open, here, joined));
                 self.camel_open = here;
             }
             Some(_) => {}
@@ -277,30 +327,55 @@ impl Splitter {
             let end = self.here();
             let joined = self.touching;
             if end > start {
-                self.words.plain.push(Span {
-                    start,
-                    end,
-                    unbroken: false,
-                    joined,
-                });
+                self.words.plain.push(Span::new(start, end, joined));
             }
             if let Some(camel) = &mut self.words.camel
                 && end > self.camel_open
             {
-                camel.push(Span {
-                    start: self.camel_open,
-                    end,
-                    unbroken: false,
-                    joined,
-                });
+                camel.push(Span::new(self.camel_open, end, joined));
             }
             self.touching = true;
         }
     }
 
-    fn separate(&mut self) {
+    fn separate(&mut self, c: char) {
         self.close();
         self.touching = false;
+        match &self.quote {
+            // German ends with the mark that opens in English.
+            Some(quote) if c == quote.end || (quote.end == '”' && c == '“') => self.end_quote(),
+            Some(_) if c == '\n' => self.quote = None,
+            Some(_) => {}
+            None => {
+                self.quote = closing(c).map(|end| Quote {
+                    end,
+                    plain: self.words.plain.len(),
+                    camel: self
+                        .words
+                        .camel
+                        .as_ref()
+                        .map_or(self.words.plain.len(), Vec::len),
+                    bytes: self.words.folded.len(),
+                });
+            }
+        }
+    }
+
+    fn end_quote(&mut self) {
+        let Some(quote) = self.quote.take() else {
+            return;
+        };
+        if self.words.folded.len() - quote.bytes > MAX_QUOTE {
+            return;
+        }
+        let camel = self
+            .words
+            .camel
+            .iter_mut()
+            .flat_map(|camel| camel.iter_mut().skip(quote.camel));
+        for span in self.words.plain.iter_mut().skip(quote.plain).chain(camel) {
+            span.quoted = true;
+        }
     }
 
     fn finish(mut self) -> Words {
@@ -427,6 +502,28 @@ mod tests {
         ] {
             assert_eq!(Words::new(text).content_words(), count, "{text}");
         }
+    }
+
+    #[test]
+    fn knows_what_is_quoted() {
+        let rows: &[(&str, &[usize])] = &[
+            ("rename \"Add user\" to Save", &[1, 2]),
+            ("„Neu laden“ weg, «ouvrir» aussi", &[0, 1, 3]),
+            ("run `npm run build` now", &[1, 2, 3]),
+            ("「追加」を", &[0, 1]),
+            ("5\" disk, next\nline \" end", &[]),
+            ("call \"addUser\"", &[1]),
+        ];
+        for (text, quoted) in rows {
+            let words = Words::new(text);
+            let found: Vec<usize> = (0..words.len(Stream::Plain))
+                .filter(|i| words.is_quoted(Stream::Plain, *i))
+                .collect();
+            assert_eq!(found, *quoted, "{text}");
+        }
+        let words = Words::new("the \"addUser\" call");
+        assert!(words.is_quoted(Stream::Camel, 1) && words.is_quoted(Stream::Camel, 2));
+        assert!(!words.is_quoted(Stream::Camel, 3));
     }
 
     #[test]

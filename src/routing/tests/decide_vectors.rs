@@ -1,5 +1,10 @@
 //! From answers and texts to decisions: routing.md 23.1 (policy columns) and 23.2, and what must hold for every record.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on says so by panicking"
+)]
+
 use decision::json::{self, Object, Value as Json};
 use decision::{Answers, relay_contract};
 use jiff::Timestamp;
@@ -435,4 +440,313 @@ fn a_shared_router_is_only_narrowed_by_its_clients() {
         .map(|other| other.model.to_string())
         .collect();
     assert!(!seen.contains(&"mine/own".to_owned()), "{seen:?}");
+}
+
+mod during_a_task {
+    //! Escalations and provider errors as whole decisions (routing.md 12, 23.8).
+
+    use std::time::Duration;
+
+    use routing::bounded::{Ratio, Score};
+    use routing::decide::{
+        During, FailureReport, ProviderErrorReport, RunningTask, State, escalate, provider_failed,
+    };
+    use routing::escalation::{Failure, FailureKind};
+    use routing::estimate::Tokens;
+    use routing::history::{Evidence, HistoryKey};
+    use routing::provider_error::ErrorClass;
+    use routing::record::{Decision, DecisionKind};
+    use routing::registry::ModelRef;
+
+    use super::*;
+
+    fn failures(kind: FailureKind, count: usize) -> Vec<Failure> {
+        vec![
+            Failure {
+                kind,
+                tool: None,
+                signature: None
+            };
+            count
+        ]
+    }
+
+    fn report(failures: &[Failure]) -> FailureReport<'_> {
+        FailureReport {
+            failures,
+            carried: Score::LEAST,
+            at_last_escalation: Score::LEAST,
+        }
+    }
+
+    /// A provider is away, as after a rate limit.
+    struct Away(&'static str);
+
+    impl State for Away {
+        fn availability(&self, provider: &str, configured: Ratio) -> Ratio {
+            if provider == self.0 {
+                Ratio::constant(0.0)
+            } else {
+                configured
+            }
+        }
+
+        fn evidence(&self, _: HistoryKey, _: &ModelRef) -> Evidence {
+            Evidence::NONE
+        }
+
+        fn tokens(&self, _: HistoryKey) -> Option<Tokens> {
+            None
+        }
+
+        fn last_explored(&self, _: HistoryKey) -> Option<Timestamp> {
+            None
+        }
+
+        fn stores(&self) -> bool {
+            false
+        }
+    }
+
+    fn started(policy: &Policy, text: &str) -> Decision {
+        run(
+            policy,
+            &RouteRequest::new(text),
+            Judgement::Rules { fallback: None },
+        )
+        .decision
+    }
+
+    fn task<'a>(
+        policy: &'a Policy,
+        decision: &'a Decision,
+        request: &'a RouteRequest,
+    ) -> RunningTask<'a> {
+        RunningTask {
+            decision,
+            policy,
+            client: Client::Own,
+            request,
+        }
+    }
+
+    #[test]
+    fn failures_that_add_up_move_the_task_one_tier_up() {
+        let policy = policy();
+        let first = started(&policy, "Rename the author field in src/app.ts");
+        let request = RouteRequest::new("");
+        let task = task(&policy, &first, &request);
+        let few = failures(FailureKind::LookupMiss, 8);
+        let (tally, during) = escalate(task, report(&few), &NothingKnown, moment()).unwrap();
+        assert_eq!(tally.score.get(), 2.0);
+        assert!(
+            matches!(during, During::Stay { exhausted: None }),
+            "{during:?}"
+        );
+
+        let edits = failures(FailureKind::EditRejected, 3);
+        let (_, during) = escalate(task, report(&edits), &NothingKnown, moment()).unwrap();
+        let During::Move(next) = during else {
+            panic!("{during:?}")
+        };
+        assert_eq!(first.selected.tier.as_str(), "fast");
+        assert_eq!(next.selected.tier.as_str(), "balanced");
+        assert_eq!(next.kind, DecisionKind::Escalation);
+        assert_eq!(
+            (next.task_id, next.parent_id),
+            (first.task_id, Some(first.id))
+        );
+        let last = next.escalations.last().unwrap();
+        assert_eq!(
+            (last.reason.as_str(), last.from.as_str(), last.to.as_str()),
+            ("repeated_failure", "fast", "balanced")
+        );
+        assert_eq!(next.request_digest, first.request_digest);
+
+        let mut checked = failures(FailureKind::EditRejected, 2);
+        checked.extend(failures(FailureKind::CheckFailed, 1));
+        let (_, during) = escalate(task, report(&checked), &NothingKnown, moment()).unwrap();
+        let During::Move(next) = during else {
+            panic!("{during:?}")
+        };
+        assert_eq!(
+            next.escalations.last().unwrap().reason.as_str(),
+            "test_failure"
+        );
+    }
+
+    #[test]
+    fn at_the_top_it_thinks_more_and_then_asks_the_user() {
+        let policy = policy();
+        let mut first = started(&policy, "Fix the race condition in workers");
+        first.selected.tier = "frontier".parse().unwrap();
+        first.selected.model = "anthropic/claude-fable-5-1".parse().unwrap();
+        first.policy.effort = "high".parse().unwrap();
+        let request = RouteRequest::new("");
+        let three = failures(FailureKind::CheckFailed, 3);
+        let (_, during) = escalate(
+            task(&policy, &first, &request),
+            report(&three),
+            &NothingKnown,
+            moment(),
+        )
+        .unwrap();
+        let During::Move(next) = during else {
+            panic!("{during:?}")
+        };
+        assert_eq!(next.selected.model, first.selected.model);
+        assert_eq!(next.selected.effort.as_str(), "extra_high");
+        let six = failures(FailureKind::CheckFailed, 6);
+        let again = FailureReport {
+            failures: &six,
+            carried: Score::LEAST,
+            at_last_escalation: Score::new(3.0).unwrap(),
+        };
+        let (_, during) = escalate(
+            task(&policy, &next, &request),
+            again,
+            &NothingKnown,
+            moment(),
+        )
+        .unwrap();
+        let During::Stay {
+            exhausted: Some(stuck),
+        } = during
+        else {
+            panic!("{during:?}")
+        };
+        assert!(stuck.plan.unwrap().contains("- Stuck:"));
+    }
+
+    #[test]
+    fn a_model_of_the_users_choice_is_not_taken_away() {
+        let policy = policy();
+        let mut first = started(&policy, "Rename the author field");
+        first.selected.explicit = true;
+        let request = RouteRequest::new("");
+        let three = failures(FailureKind::CheckFailed, 3);
+        let (_, during) = escalate(
+            task(&policy, &first, &request),
+            report(&three),
+            &NothingKnown,
+            moment(),
+        )
+        .unwrap();
+        assert!(
+            matches!(during, During::Stay { exhausted: None }),
+            "{during:?}"
+        );
+    }
+
+    #[test]
+    fn a_rate_limit_moves_to_another_provider_or_waits() {
+        let policy = policy();
+        let first = started(&policy, "Fix the login token expiry");
+        let limited = ProviderErrorReport {
+            class: ErrorClass::RateLimited,
+            in_a_row: 1,
+            retry_after: Some(Duration::from_secs(30)),
+        };
+        let request = RouteRequest::new("");
+        let during = provider_failed(
+            task(&policy, &first, &request),
+            limited,
+            &Away("anthropic"),
+            moment(),
+        )
+        .unwrap();
+        let During::Move(next) = during else {
+            panic!("{during:?}")
+        };
+        assert_eq!(next.selected.provider, "openai-codex");
+        assert_eq!(next.selected.tier, first.selected.tier);
+        assert_eq!(next.policy.effort, first.policy.effort);
+        assert_eq!(next.kind, DecisionKind::Provider);
+        let last = next.escalations.last().unwrap();
+        assert_eq!(
+            (last.reason.as_str(), last.from),
+            ("provider_unavailable", last.to)
+        );
+
+        let only = RouteRequest {
+            providers: Some(vec!["anthropic".to_owned()]),
+            ..RouteRequest::new("")
+        };
+        // The frontier model of the same provider would be another model, so only the tier's own is left.
+        let only = RouteRequest {
+            models: Some(
+                serde_json::from_value(json!([{"ref": "anthropic/claude-opus-5-5"}])).unwrap(),
+            ),
+            ..only
+        };
+        let during = provider_failed(
+            task(&policy, &first, &only),
+            limited,
+            &Away("anthropic"),
+            moment(),
+        )
+        .unwrap();
+        let During::Wait { retry_after } = during else {
+            panic!("{during:?}")
+        };
+        assert_eq!(retry_after, Duration::from_secs(30));
+    }
+
+    #[test]
+    fn a_refused_key_leaves_the_provider_out_and_a_full_window_asks_for_a_larger_one() {
+        let policy = policy();
+        let first = started(&policy, "Fix the login token expiry");
+        let request = RouteRequest::new("");
+        let refused = ProviderErrorReport {
+            class: ErrorClass::Auth,
+            in_a_row: 1,
+            retry_after: None,
+        };
+        let during = provider_failed(
+            task(&policy, &first, &request),
+            refused,
+            &NothingKnown,
+            moment(),
+        )
+        .unwrap();
+        let During::Move(next) = during else {
+            panic!("{during:?}")
+        };
+        assert_ne!(next.selected.provider, "anthropic");
+
+        let windows = json!([
+            {"ref": "anthropic/claude-opus-5-5", "context_window": 100_000},
+            {"ref": "openai-codex/gpt-6-sol", "context_window": 400_000},
+        ]);
+        let mut request = RouteRequest {
+            models: Some(serde_json::from_value(windows).unwrap()),
+            ..RouteRequest::new("")
+        };
+        request.context.tokens = Some(90_000);
+        let full = ProviderErrorReport {
+            class: ErrorClass::ContextOverflow,
+            in_a_row: 1,
+            retry_after: None,
+        };
+        let during = provider_failed(
+            task(&policy, &first, &request),
+            full,
+            &NothingKnown,
+            moment(),
+        )
+        .unwrap();
+        let During::Move(next) = during else {
+            panic!("{during:?}")
+        };
+        assert_eq!(next.selected.model.to_string(), "openai-codex/gpt-6-sol");
+        request.context.tokens = Some(390_000);
+        let during = provider_failed(
+            task(&policy, &first, &request),
+            full,
+            &NothingKnown,
+            moment(),
+        )
+        .unwrap();
+        assert!(matches!(during, During::Compact), "{during:?}");
+    }
 }

@@ -3,9 +3,9 @@
 
 use decision::vocabulary::{Effort, Tier, Validation};
 use routing::keywords::GroupEdit;
-use routing::policy::{AddedRule, Deadlines, PolicyModel, PolicySource, QuotaShare, Thresholds};
+use routing::policy::{AddedRule, Deadlines, PolicySource, QuotaShare, Thresholds};
 use routing::profile::Profile;
-use routing::registry::Prices;
+use routing::registry::{EntryPatch, Prices};
 use routing::requirement::Floor;
 
 use super::{
@@ -102,7 +102,7 @@ fn own_profile(spec: &ProfileSpec) -> Profile {
     }
 }
 
-fn model((at, spec): (usize, &ModelSpec)) -> Result<PolicyModel, FieldError> {
+fn model((at, spec): (usize, &ModelSpec)) -> Result<EntryPatch, FieldError> {
     let ModelSpec {
         model,
         context_window,
@@ -111,8 +111,9 @@ fn model((at, spec): (usize, &ModelSpec)) -> Result<PolicyModel, FieldError> {
         prices,
         disabled,
     } = spec;
-    Ok(PolicyModel {
+    Ok(EntryPatch {
         model: model.clone(),
+        tier: None,
         context_window: *context_window,
         efforts: *efforts,
         capabilities: *capabilities,
@@ -120,7 +121,7 @@ fn model((at, spec): (usize, &ModelSpec)) -> Result<PolicyModel, FieldError> {
             .as_ref()
             .map(|prices| self::prices(at, prices))
             .transpose()?,
-        disabled: *disabled,
+        disabled: Some(*disabled),
     })
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::bounded::Ratio;
 use crate::policy::Policy;
 use crate::profile::Profile;
-use crate::reason::{Warning, WarningCode};
+use crate::reason::Warning;
 use crate::registry::{Entry, ModelRef, Registry};
 use crate::request::{FieldError, RequestModel, RouteRequest};
 use crate::requirement::RequirementThresholds;
@@ -75,13 +75,11 @@ impl Knobs {
         let mut registry = policy.registry.clone();
         let mut only = client_tiers(request, client, &mut registry)?;
         if let Some(models) = &request.models {
-            for (at, model) in models.iter().enumerate() {
-                if !policy_allows(policy, client, &model.model) {
-                    continue;
-                }
-                add_model(&mut registry, model, &mut warnings)
-                    .map_err(|message| vec![FieldError::new(format!("models[{at}]"), message)])?;
-            }
+            let allowed = models
+                .iter()
+                .filter(|model| policy_allows(policy, client, &model.model));
+            let patches: Vec<_> = allowed.map(RequestModel::patch).collect();
+            warnings.extend(registry.patch(&patches));
             let named = models.iter().map(|model| model.model.clone());
             only = Some(match only {
                 Some(tiers) => named.filter(|model| tiers.contains(model)).collect(),
@@ -187,42 +185,6 @@ fn client_tiers(
 /// On a shared router a client cannot bring models that the policy does not have.
 fn policy_allows(policy: &Policy, client: Client, model: &ModelRef) -> bool {
     client == Client::Own || policy.registry.entry(model).is_some()
-}
-
-fn add_model(
-    registry: &mut Registry,
-    model: &RequestModel,
-    warnings: &mut Vec<Warning>,
-) -> Result<(), String> {
-    let RequestModel {
-        model: reference,
-        tier,
-        context_window,
-        efforts,
-        prices,
-    } = model;
-    let mut entry = match registry.entry(reference) {
-        Some(known) => known.clone(),
-        None => {
-            if tier.is_none() {
-                warnings.push(Warning {
-                    code: WarningCode::CapabilityUnknown,
-                    message: format!(
-                        "{reference} is not in the registry and has no tier: it counts as balanced"
-                    ),
-                });
-            }
-            Entry::new(reference.clone(), decision::vocabulary::Tier::Balanced)
-        }
-    };
-    entry.tier = tier.unwrap_or(entry.tier);
-    entry.context_window = context_window.or(entry.context_window);
-    entry.efforts = efforts.unwrap_or(entry.efforts);
-    if let Some(prices) = prices {
-        entry.prices = Some(prices.clone());
-    }
-    registry.put(entry);
-    Ok(())
 }
 
 fn providers(

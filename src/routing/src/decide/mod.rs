@@ -3,6 +3,7 @@
 //! Pure: clock, randomness, history and quota are arguments.
 
 mod choose;
+mod during;
 mod judge;
 mod knobs;
 mod select;
@@ -16,6 +17,10 @@ use decision::vocabulary::{Effort, Tier, Validation};
 use jiff::Timestamp;
 use uuid::Uuid;
 
+pub use during::{
+    During, EscalateError, FailureReport, ProviderErrorReport, RunningTask, escalate,
+    provider_failed,
+};
 pub use judge::{Judgement, NO_MODEL};
 pub use knobs::{Client, Knobs};
 pub use state::{NothingKnown, State};

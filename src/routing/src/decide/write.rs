@@ -8,6 +8,7 @@ use super::choose::Wish;
 use super::judge::Judged;
 use super::select::Choice;
 use super::{Decided, Moment, Prepared};
+use crate::assessment::Assessment;
 use crate::estimate::{Tokens, counterfactual, estimate, price_stale};
 use crate::follow_up::{Effect, FollowUp};
 use crate::plan::{Demand, Plan, Progress, plan_message};
@@ -16,6 +17,7 @@ use crate::record::{
     Decision, DecisionKind, Excluded, PolicyProvenance, PolicyResult, Provenance, Selected, Timings,
 };
 use crate::request::RequestKind;
+use crate::requirement::ValidationRequirement;
 use crate::selection::{Eligible, Scored};
 use crate::skills::suitable_skills;
 use crate::text;
@@ -53,39 +55,28 @@ pub(super) fn write(
     let tools = plan_tools(knobs.tool_routing, &assessment.tools, &request.tools);
     let requirement = wish.requirement;
 
-    let plan = user.then(|| {
-        plan_message(
-            &request.request,
-            &Plan {
-                assessment: &assessment,
-                skills: &skills,
-                deactivated: &tools.deactivate,
-                validation: requirement.validation.level,
-                demand: if requirement.validation.required {
-                    Demand::Required
-                } else {
-                    Demand::Advised
-                },
-                rules: &requirement.rules,
-                progress: Progress::Open,
-                lessons: None,
-            },
-        )
-    });
+    let plan = user
+        .then(|| {
+            plan(
+                &request.request,
+                &assessment,
+                &skills,
+                &tools.deactivate,
+                (requirement.validation, &requirement.rules),
+                Progress::Open,
+            )
+        })
+        .flatten();
     let explicit = wish.model.is_some();
     let pick = Pick {
         explicit,
         explored: choice.explored,
     };
     let selected = selected(&choice.selected, requirement.effort, choice.tokens, pick);
-    let others = Pick {
-        explicit: false,
-        explored: false,
-    };
     let alternatives = choice
         .alternatives
         .iter()
-        .map(|scored| self::selected(scored, requirement.effort, choice.tokens, others))
+        .map(|scored| self::selected(scored, requirement.effort, choice.tokens, Pick::PLAIN))
         .collect();
     let counterfactual = choice.baseline.as_ref().map(|model| {
         let prices = knobs
@@ -141,7 +132,7 @@ pub(super) fn write(
         counterfactual,
         switch: choice.switch,
         warnings,
-        plan: plan.flatten(),
+        plan,
         lessons: None,
         provenance: Provenance {
             relay_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -181,13 +172,49 @@ pub(super) fn write(
     }
 }
 
+/// The plan for a task as it stands.
+pub(super) fn plan(
+    request: &str,
+    assessment: &Assessment,
+    skills: &[String],
+    deactivated: &[String],
+    (validation, rules): (ValidationRequirement, &[String]),
+    progress: Progress,
+) -> Option<String> {
+    let demand = if validation.required {
+        Demand::Required
+    } else {
+        Demand::Advised
+    };
+    let plan = Plan {
+        assessment,
+        skills,
+        deactivated,
+        validation: validation.level,
+        demand,
+        rules,
+        progress,
+        lessons: None,
+    };
+    plan_message(request, &plan)
+}
+
+/// How a model came to be in a record.
 #[derive(Clone, Copy)]
-struct Pick {
+pub(super) struct Pick {
     explicit: bool,
     explored: bool,
 }
 
-fn selected(scored: &Scored, wanted: Effort, tokens: Tokens, pick: Pick) -> Selected {
+impl Pick {
+    /// By its rank.
+    pub(super) const PLAIN: Self = Self {
+        explicit: false,
+        explored: false,
+    };
+}
+
+pub(super) fn selected(scored: &Scored, wanted: Effort, tokens: Tokens, pick: Pick) -> Selected {
     let candidate = &scored.candidate;
     let thinking = thinking(wanted, candidate.efforts);
     Selected {
@@ -208,7 +235,7 @@ fn selected(scored: &Scored, wanted: Effort, tokens: Tokens, pick: Pick) -> Sele
 }
 
 /// Those that selection dropped, then those that history keeps out of the choice.
-fn excluded(
+pub(super) fn excluded(
     ranked: &[Scored],
     dropped: Vec<(crate::registry::ModelRef, Exclusion)>,
 ) -> Vec<Excluded> {

@@ -10,6 +10,17 @@ pub(super) const FILES: &[(&str, &str)] = &[
     ("common", include_str!("../../data/keywords/common.toml")),
     ("en", include_str!("../../data/keywords/en.toml")),
     ("pt", include_str!("../../data/keywords/pt.toml")),
+    ("de", include_str!("../../data/keywords/de.toml")),
+    ("es", include_str!("../../data/keywords/es.toml")),
+    ("fr", include_str!("../../data/keywords/fr.toml")),
+    ("it", include_str!("../../data/keywords/it.toml")),
+    ("zh", include_str!("../../data/keywords/zh.toml")),
+    ("ja", include_str!("../../data/keywords/ja.toml")),
+    ("ru", include_str!("../../data/keywords/ru.toml")),
+    ("ko", include_str!("../../data/keywords/ko.toml")),
+    ("pl", include_str!("../../data/keywords/pl.toml")),
+    ("cs", include_str!("../../data/keywords/cs.toml")),
+    ("tr", include_str!("../../data/keywords/tr.toml")),
 ];
 
 pub(super) fn groups() -> Result<Vec<Lists>, String> {

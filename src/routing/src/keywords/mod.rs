@@ -214,7 +214,8 @@ impl Keywords {
             self.matcher
                 .hits(&words, Stream::Camel, |hit| hits.push(Stream::Camel, hit));
         }
-        Scan::new(self, text, words, hits.finish())
+        let groups = hits.finish(&words);
+        Scan::new(self, text, words, groups)
     }
 
     /// The term at a position of a group's `any` list, as it is written.

@@ -69,9 +69,13 @@ impl Hits {
         }
     }
 
-    /// Takes away each match whose first word lies inside a match of an `unless` term of its group and stream.
-    pub(super) fn finish(self) -> Vec<Vec<Match>> {
+    /// Takes away each match whose first word lies inside a match of an `unless` term of its group and stream, and the
+    /// verbs that stand in quotation marks.
+    pub(super) fn finish(self, words: &Words) -> Vec<Vec<Match>> {
         let mut groups = self.any;
+        for group in QUOTABLE {
+            groups[group.index()].retain(|found| !words.is_quoted(found.stream, found.first));
+        }
         for (matches, unless) in groups.iter_mut().zip(&self.unless) {
             if !unless.is_empty() && !matches.is_empty() {
                 let mut shadows = Shadows {
@@ -341,6 +345,19 @@ impl<'a> Scan<'a> {
         }
     }
 }
+
+/// Ours: verbs of these groups do not count in quotation marks, where they are labels: renaming the button "Send" sends
+/// nothing. What fails, and what floors rest on, counts everywhere.
+const QUOTABLE: &[Group] = &[
+    Group::TypeRefactor,
+    Group::TypeDocumentation,
+    Group::TypeResearch,
+    Group::TypeFeature,
+    Group::TypeCodeEdit,
+    Group::FormFeature,
+    Group::FormEdit,
+    Group::FormRun,
+];
 
 /// Types that change something: a polite question with one of them is an order.
 const CHANGING_TYPES: &[Group] = &[
