@@ -63,7 +63,12 @@ impl Tally {
         self.same_type += u32::from(derived.assessment.task.task_type == row.expected.task_type);
         self.unknown += u32::from(derived.assessment.confidence < 0.5);
         self.cost += COST[tier.index()];
-        self.perfect += row.tiers.right.iter().map(|t| COST[t.index()]).fold(1.0, f64::min);
+        self.perfect += row
+            .tiers
+            .right
+            .iter()
+            .map(|t| COST[t.index()])
+            .fold(1.0, f64::min);
     }
 
     fn line(&self, name: &str) -> String {
@@ -90,9 +95,17 @@ fn required(scan: &Scan<'_>, derived: &Derived) -> Tier {
         || assessment.security_sensitive
         || assessment.task.task_type == TaskType::Security
         || assessment.task.risk >= 0.66 - 1e-9
-        || (assessment.task.task_type == TaskType::Architecture && assessment.task.complexity >= 0.75 - 1e-9);
-    let tier = assessment.recommendation.tier.max(if floor { Tier::Strong } else { Tier::Fast });
-    if assessment.confidence < 0.5 { tier.up() } else { tier }
+        || (assessment.task.task_type == TaskType::Architecture
+            && assessment.task.complexity >= 0.75 - 1e-9);
+    let tier = assessment
+        .recommendation
+        .tier
+        .max(if floor { Tier::Strong } else { Tier::Fast });
+    if assessment.confidence < 0.5 {
+        tier.up()
+    } else {
+        tier
+    }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -103,7 +116,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         match arg.as_str() {
             "--wrong" => wrong = true,
             "--lang" => lang = args.next(),
-            "--must" | "--must-not" => phrases.push((arg == "--must", args.next().ok_or("a file is missing")?)),
+            "--must" | "--must-not" => {
+                phrases.push((arg == "--must", args.next().ok_or("a file is missing")?))
+            }
             _ => file = Some(arg),
         }
     }
@@ -120,21 +135,27 @@ fn main() -> Result<(), Box<dyn Error>> {
         if line.trim().is_empty() {
             continue;
         }
-        let row: Row = serde_json::from_str(line).map_err(|error| format!("line {}: {error}", number + 1))?;
+        let row: Row =
+            serde_json::from_str(line).map_err(|error| format!("line {}: {error}", number + 1))?;
         if lang.as_ref().is_some_and(|lang| *lang != row.lang) {
             continue;
         }
         let scan = Keywords::builtin().scan(&row.request);
         let derived = derive(&scan);
         let tier = required(&scan, &derived);
-        by_lang.entry(row.lang.clone()).or_default().add(&row, tier, &derived);
+        by_lang
+            .entry(row.lang.clone())
+            .or_default()
+            .add(&row, tier, &derived);
         total.add(&row, tier, &derived);
         let right = row.tiers.right.first().copied().unwrap_or(row.tiers.lowest);
         tiers[right.index()][tier.index()] += 1;
         let found = derived.assessment.task.task_type;
         *types.entry((row.expected.task_type, found)).or_default() += 1;
-        flag_missed += u32::from(row.expected.security_sensitive && !derived.assessment.security_sensitive);
-        flag_wrong += u32::from(!row.expected.security_sensitive && derived.assessment.security_sensitive);
+        flag_missed +=
+            u32::from(row.expected.security_sensitive && !derived.assessment.security_sensitive);
+        flag_wrong +=
+            u32::from(!row.expected.security_sensitive && derived.assessment.security_sensitive);
         if wrong && !row.tiers.right.contains(&tier) {
             show(&row, tier, &derived, &scan);
         }
@@ -149,7 +170,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{:<10} {row:>4?}", tier.as_str());
     }
     println!("\ntypes that differ most (expected -> found):");
-    let mut differing: Vec<_> = types.into_iter().filter(|((expected, found), _)| expected != found).collect();
+    let mut differing: Vec<_> = types
+        .into_iter()
+        .filter(|((expected, found), _)| expected != found)
+        .collect();
     differing.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     for ((expected, found), count) in differing.iter().take(20) {
         println!("{count:>4}  {expected} -> {found}");
@@ -165,29 +189,68 @@ fn show(row: &Row, tier: Tier, derived: &Derived, scan: &Scan<'_>) {
         _ => "above",
     };
     let right: Vec<_> = row.tiers.right.iter().map(|tier| tier.as_str()).collect();
-    println!("{kind} {} {} {tier} for {} | {}", row.id, row.lang, right.join("/"), row.expected.task_type);
-    println!("    {}", row.request.chars().take(300).collect::<String>().replace('\n', " ⏎ "));
+    println!(
+        "{kind} {} {} {tier} for {} | {}",
+        row.id,
+        row.lang,
+        right.join("/"),
+        row.expected.task_type
+    );
+    println!(
+        "    {}",
+        row.request
+            .chars()
+            .take(300)
+            .collect::<String>()
+            .replace('\n', " ⏎ ")
+    );
     for reason in derived.reasons(scan) {
-        let words: Vec<_> = reason.terms.iter().map(|t| format!("{} <{}>", t.words, t.term)).collect();
-        println!("      {}: {} [{}]", reason.field.as_str(), reason.conclusion, words.join("; "));
+        let words: Vec<_> = reason
+            .terms
+            .iter()
+            .map(|t| format!("{} <{}>", t.words, t.term))
+            .collect();
+        println!(
+            "      {}: {} [{}]",
+            reason.field.as_str(),
+            reason.conclusion,
+            words.join("; ")
+        );
     }
 }
 
 fn check_phrases(must: bool, text: &str) {
     let (mut count, mut wrong) = (0, 0);
-    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+    for line in text
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
         let mut parts = line.splitn(if must { 3 } else { 2 }, '\t');
         let lang = parts.next().unwrap_or_default();
-        let wanted: Vec<&str> = if must { parts.next().unwrap_or_default().split(',').collect() } else { Vec::new() };
+        let wanted: Vec<&str> = if must {
+            parts.next().unwrap_or_default().split(',').collect()
+        } else {
+            Vec::new()
+        };
         let phrase = parts.next().unwrap_or_default().replace('⏎', "\n");
         let scan = Keywords::builtin().scan(&phrase);
         let fired = rules::fired(&scan, &NONE, &NONE);
-        let ok = if must { wanted.iter().all(|id| fired.iter().any(|rule| rule.as_str() == *id)) } else { fired.is_empty() };
+        let ok = if must {
+            wanted
+                .iter()
+                .all(|id| fired.iter().any(|rule| rule.as_str() == *id))
+        } else {
+            fired.is_empty()
+        };
         count += 1;
         if !ok {
             wrong += 1;
             let ids: Vec<_> = fired.iter().map(rules::RuleId::as_str).collect();
-            println!("{lang}\t{}\t{phrase:?}\twanted {wanted:?} fired {ids:?} explanatory {}", if must { "MISSED" } else { "FIRED" }, scan.explanatory());
+            println!(
+                "{lang}\t{}\t{phrase:?}\twanted {wanted:?} fired {ids:?} explanatory {}",
+                if must { "MISSED" } else { "FIRED" },
+                scan.explanatory()
+            );
         }
     }
     println!("{wrong} of {count} phrases are wrong");

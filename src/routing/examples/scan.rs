@@ -11,11 +11,22 @@ fn main() -> Result<(), std::io::Error> {
         let scan = Keywords::builtin().scan(&line);
         let derived = derive(&scan);
         let task = &derived.assessment.task;
-        println!("{line}\n  {} {} {}", task.task_type, derived.assessment.recommendation.tier, derived.assessment.confidence);
-        println!("  question {} polite {} explanatory {}", scan.question_form(), scan.polite(), scan.explanatory());
+        println!(
+            "{line}\n  {} {} {}",
+            task.task_type, derived.assessment.recommendation.tier, derived.assessment.confidence
+        );
+        println!(
+            "  question {} polite {} explanatory {}",
+            scan.question_form(),
+            scan.polite(),
+            scan.explanatory()
+        );
         for group in Group::ALL.iter().filter(|group| scan.matches(**group)) {
             let terms = scan.matched_terms(*group, 9);
-            let terms: Vec<_> = terms.iter().map(|found| format!("{} <{}>", found.words, found.term)).collect();
+            let terms: Vec<_> = terms
+                .iter()
+                .map(|found| format!("{} <{}>", found.words, found.term))
+                .collect();
             println!("    {group}: {}", terms.join("; "));
         }
     }

@@ -110,8 +110,15 @@ impl Derived {
                 Cause::Group(group) => Some(*group),
                 Cause::Form => None,
             };
-            let terms = group.map(|group| scan.matched_terms(group, SHOWN_TERMS)).unwrap_or_default();
-            Reason { field: *field, conclusion: (*conclusion).to_owned(), group, terms }
+            let terms = group
+                .map(|group| scan.matched_terms(group, SHOWN_TERMS))
+                .unwrap_or_default();
+            Reason {
+                field: *field,
+                conclusion: (*conclusion).to_owned(),
+                group,
+                terms,
+            }
         };
         self.causes.iter().map(reason).collect()
     }
@@ -147,8 +154,12 @@ const AGENTS: &[(Group, Agent)] = &[
     (Group::AgentBackend, Agent::BackendEngineer),
 ];
 
-const SENSITIVE_TOPICS: &[Group] =
-    &[Group::TopicAuth, Group::TopicVulnerability, Group::TopicSecret, Group::TopicPayment];
+const SENSITIVE_TOPICS: &[Group] = &[
+    Group::TopicAuth,
+    Group::TopicVulnerability,
+    Group::TopicSecret,
+    Group::TopicPayment,
+];
 
 /// Assesses a text that was read.
 #[must_use]
@@ -174,7 +185,8 @@ impl<'s, 'a> Derivation<'s, 'a> {
             scan,
             question: scan.question_form() && !scan.polite(),
             explanatory: scan.explanatory(),
-            explains_first: scan.starts_with(Group::FormExplain) || scan.matches(Group::FormExplainAnywhere),
+            explains_first: scan.starts_with(Group::FormExplain)
+                || scan.matches(Group::FormExplainAnywhere),
             short: scan.words().reading_length() <= SHORT,
             chat: scan.whole_text_is(Group::MarkChat, false),
             causes: Vec::with_capacity(12),
@@ -183,8 +195,10 @@ impl<'s, 'a> Derivation<'s, 'a> {
 
     fn run(mut self) -> Derived {
         let task_type = self.task_type();
-        let read_only = matches!(task_type, TaskType::Question | TaskType::Research | TaskType::Architecture)
-            || (task_type == TaskType::Debugging && self.question);
+        let read_only = matches!(
+            task_type,
+            TaskType::Question | TaskType::Research | TaskType::Architecture
+        ) || (task_type == TaskType::Debugging && self.question);
         let scope = self.scope();
         let complexity = self.complexity(task_type, scope);
         let flag = self.security_flag(task_type);
@@ -193,7 +207,8 @@ impl<'s, 'a> Derivation<'s, 'a> {
         let agent = self.agent(task_type, complexity);
         let validation = validation(task_type, read_only, complexity, flag);
         let confidence = self.confidence(task_type);
-        let tier = (usize::from(complexity).saturating_sub(1)).max(if risk >= 2 || flag { 2 } else { 0 });
+        let tier =
+            (usize::from(complexity).saturating_sub(1)).max(if risk >= 2 || flag { 2 } else { 0 });
         Derived {
             assessment: Assessment {
                 source: Source::Rules,
@@ -232,18 +247,28 @@ impl<'s, 'a> Derivation<'s, 'a> {
 
     /// The first pair whose group matches.
     fn first<T: Copy>(&self, pairs: &[(Group, T)]) -> Option<(Group, T)> {
-        pairs.iter().copied().find(|(group, _)| self.scan.matches(*group))
+        pairs
+            .iter()
+            .copied()
+            .find(|(group, _)| self.scan.matches(*group))
     }
 
     fn task_type(&mut self) -> TaskType {
         if self.chat {
-            self.note(Field::Type, "question: only a greeting or thanks", Cause::Group(Group::MarkChat));
+            self.note(
+                Field::Type,
+                "question: only a greeting or thanks",
+                Cause::Group(Group::MarkChat),
+            );
             return TaskType::Question;
         }
         let Some((group, found)) = self.first(TYPES) else {
             let asks = self.scan.ends_with_question_mark() || self.scan.starts_with_interrogative();
             let (task_type, why) = if asks {
-                (TaskType::Question, "question: no word of a type, and it asks")
+                (
+                    TaskType::Question,
+                    "question: no word of a type, and it asks",
+                )
             } else {
                 (TaskType::CodeEdit, "code_edit: no word of a type")
             };
@@ -251,12 +276,20 @@ impl<'s, 'a> Derivation<'s, 'a> {
             return task_type;
         };
         if found == TaskType::Feature && self.short && self.only_runs() {
-            self.note(Field::Type, "code_edit: something is run", Cause::Group(Group::FormRun));
+            self.note(
+                Field::Type,
+                "code_edit: something is run",
+                Cause::Group(Group::FormRun),
+            );
             return TaskType::CodeEdit;
         }
         self.note(Field::Type, found.as_str(), Cause::Group(group));
         if self.question && found != TaskType::Debugging {
-            self.note(Field::Type, "question: it asks and orders nothing", Cause::Form);
+            self.note(
+                Field::Type,
+                "question: it asks and orders nothing",
+                Cause::Form,
+            );
             return TaskType::Question;
         }
         found
@@ -284,17 +317,30 @@ impl<'s, 'a> Derivation<'s, 'a> {
             return 0;
         }
         let mut level = self.base_level(task_type, scope);
-        let text_work = matches!(task_type, TaskType::CodeEdit | TaskType::BugFix | TaskType::Documentation);
-        if self.short && (text_work || task_type == TaskType::Refactor) && self.scan.matches(Group::MarkTrivial) {
+        let text_work = matches!(
+            task_type,
+            TaskType::CodeEdit | TaskType::BugFix | TaskType::Documentation
+        );
+        if self.short
+            && (text_work || task_type == TaskType::Refactor)
+            && self.scan.matches(Group::MarkTrivial)
+        {
             level = u8::from(scope >= Scope::MultiModule);
-            self.note(Field::Complexity, "lowered: small visible change", Cause::Group(Group::MarkTrivial));
+            self.note(
+                Field::Complexity,
+                "lowered: small visible change",
+                Cause::Group(Group::MarkTrivial),
+            );
         }
         let (cap, capped) = match task_type {
             TaskType::Question | TaskType::Documentation => (2, "2: hard subject, only told about"),
             TaskType::Research => (3, "3: hard subject, only read about"),
             _ => (4, ""),
         };
-        for (group, hard, raised) in [(Group::MarkExpert, 4, "raised to 4"), (Group::MarkHard, 3, "raised to 3")] {
+        for (group, hard, raised) in [
+            (Group::MarkExpert, 4, "raised to 4"),
+            (Group::MarkHard, 3, "raised to 3"),
+        ] {
             if self.scan.matches(group) {
                 if hard.min(cap) > level {
                     level = hard.min(cap);
@@ -306,7 +352,11 @@ impl<'s, 'a> Derivation<'s, 'a> {
         }
         if self.short && text_work && self.scan.matches(Group::MarkSpelling) {
             level = 0;
-            self.note(Field::Complexity, "0: spelling", Cause::Group(Group::MarkSpelling));
+            self.note(
+                Field::Complexity,
+                "0: spelling",
+                Cause::Group(Group::MarkSpelling),
+            );
         }
         level
     }
@@ -318,8 +368,14 @@ impl<'s, 'a> Derivation<'s, 'a> {
             TaskType::Question | TaskType::CodeEdit | TaskType::Documentation => (1, None),
             TaskType::BugFix | TaskType::Refactor | TaskType::Feature => (2, None),
             TaskType::Architecture | TaskType::Security => (3, None),
-            TaskType::Test if self.short && self.scan.starts_with(Group::FormRun) => (1, Some((Group::FormRun, "1: only run"))),
-            TaskType::Research if self.short && self.explains_first && scope < Scope::MultiModule => (1, Some((Group::FormExplain, "1: only explain"))),
+            TaskType::Test if self.short && self.scan.starts_with(Group::FormRun) => {
+                (1, Some((Group::FormRun, "1: only run")))
+            }
+            TaskType::Research
+                if self.short && self.explains_first && scope < Scope::MultiModule =>
+            {
+                (1, Some((Group::FormExplain, "1: only explain")))
+            }
             TaskType::Debugging if !self.question && self.scan.matches(Group::MarkStuck) => {
                 (3, Some((Group::MarkStuck, "3: no recipe for finding it")))
             }
@@ -333,17 +389,27 @@ impl<'s, 'a> Derivation<'s, 'a> {
 
     fn security_flag(&mut self, task_type: TaskType) -> bool {
         if task_type == TaskType::Security {
-            self.note(Field::Security, "sensitive: security is the goal", Cause::Group(Group::TypeSecurity));
+            self.note(
+                Field::Security,
+                "sensitive: security is the goal",
+                Cause::Group(Group::TypeSecurity),
+            );
             return true;
         }
         if self.explanatory {
             return false;
         }
-        let topic = SENSITIVE_TOPICS.iter().find(|group| self.scan.matches(**group));
+        let topic = SENSITIVE_TOPICS
+            .iter()
+            .find(|group| self.scan.matches(**group));
         if let Some(group) = topic {
             self.note(Field::Security, "sensitive", Cause::Group(*group));
         } else if rules::production_migration(self.scan) {
-            self.note(Field::Security, "sensitive: data migration in production", Cause::Group(Group::TopicProduction));
+            self.note(
+                Field::Security,
+                "sensitive: data migration in production",
+                Cause::Group(Group::TopicProduction),
+            );
         } else {
             return false;
         }
@@ -351,11 +417,17 @@ impl<'s, 'a> Derivation<'s, 'a> {
     }
 
     fn risk(&mut self, complexity: u8, flag: bool) -> u8 {
-        let level = if complexity >= 3 { 2 } else { u8::from(complexity == 2) };
+        let level = if complexity >= 3 {
+            2
+        } else {
+            u8::from(complexity == 2)
+        };
         if self.explanatory {
             return level.min(1);
         }
-        let topic = [Group::TopicProduction, Group::TopicDestroy].into_iter().find(|group| self.scan.matches(*group));
+        let topic = [Group::TopicProduction, Group::TopicDestroy]
+            .into_iter()
+            .find(|group| self.scan.matches(*group));
         match topic {
             _ if flag => 3,
             Some(group) => {
@@ -369,10 +441,18 @@ impl<'s, 'a> Derivation<'s, 'a> {
     fn ambiguity(&mut self, task_type: TaskType) -> u8 {
         let few = self.scan.content_words() < FEW_WORDS && !self.scan.file_reference();
         if few && task_type != TaskType::Question {
-            self.note(Field::Ambiguity, "2: hardly a word with meaning", Cause::Form);
+            self.note(
+                Field::Ambiguity,
+                "2: hardly a word with meaning",
+                Cause::Form,
+            );
             2
         } else if self.scan.matches(Group::MarkOpen) {
-            self.note(Field::Ambiguity, "1: the goal is open", Cause::Group(Group::MarkOpen));
+            self.note(
+                Field::Ambiguity,
+                "1: the goal is open",
+                Cause::Group(Group::MarkOpen),
+            );
             1
         } else {
             0
@@ -388,7 +468,9 @@ impl<'s, 'a> Derivation<'s, 'a> {
             TaskType::Question | TaskType::Research => return Agent::Researcher,
             _ => {}
         }
-        let guards = [Group::TopicAuth, Group::TopicVulnerability].into_iter().find(|group| self.scan.matches(*group));
+        let guards = [Group::TopicAuth, Group::TopicVulnerability]
+            .into_iter()
+            .find(|group| self.scan.matches(*group));
         let (group, agent) = match guards {
             Some(group) if task_type != TaskType::Documentation && !self.explanatory => {
                 (group, Agent::SecurityEngineer)
@@ -402,16 +484,24 @@ impl<'s, 'a> Derivation<'s, 'a> {
         agent
     }
 
-    fn tools(&self, task_type: TaskType, read_only: bool, agent: Agent, validation: Validation) -> ToolNeeds {
+    fn tools(
+        &self,
+        task_type: TaskType,
+        read_only: bool,
+        agent: Agent,
+        validation: Validation,
+    ) -> ToolNeeds {
         let scan = self.scan;
         let write = !read_only && !self.chat && !self.only_runs();
         ToolNeeds {
             requires_write: write,
             requires_shell: agent == Agent::DevopsEngineer || task_type == TaskType::Debugging,
-            requires_tests: (write && validation >= Validation::Compile) || task_type == TaskType::Test,
+            requires_tests: (write && validation >= Validation::Compile)
+                || task_type == TaskType::Test,
             requires_web: scan.matches(Group::ToolWeb),
             requires_browser: agent == Agent::FrontendEngineer && scan.matches(Group::ToolBrowser),
-            requires_database: agent == Agent::DatabaseEngineer || scan.matches(Group::ToolDatabase),
+            requires_database: agent == Agent::DatabaseEngineer
+                || scan.matches(Group::ToolDatabase),
             requires_git: scan.matches(Group::ToolGit),
         }
     }
@@ -419,11 +509,17 @@ impl<'s, 'a> Derivation<'s, 'a> {
     fn confidence(&mut self, task_type: TaskType) -> f64 {
         let known = task_type == TaskType::Question
             || self.question
-            || Group::ALL.iter().any(|group| group.is_content() && self.scan.matches(*group));
+            || Group::ALL
+                .iter()
+                .any(|group| group.is_content() && self.scan.matches(*group));
         if known {
             KNOWN
         } else {
-            self.note(Field::Confidence, "unknown: no list understands a word of it", Cause::Form);
+            self.note(
+                Field::Confidence,
+                "unknown: no list understands a word of it",
+                Cause::Form,
+            );
             UNKNOWN
         }
     }

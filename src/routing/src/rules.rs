@@ -15,7 +15,8 @@ pub struct RuleId(Cow<'static, str>);
 
 impl RuleId {
     /// A migration of data or schema in production.
-    pub const PRODUCTION_DATABASE_MIGRATION: Self = Self(Cow::Borrowed("production-database-migration"));
+    pub const PRODUCTION_DATABASE_MIGRATION: Self =
+        Self(Cow::Borrowed("production-database-migration"));
     /// How identity is proven.
     pub const AUTHENTICATION: Self = Self(Cow::Borrowed("authentication"));
     /// Vulnerabilities.
@@ -60,7 +61,11 @@ impl fmt::Display for RuleId {
 /// were compiled with (`Keywords::with_rules`), `disabled` the ids of built-in rules that the policy switched off.
 /// A request for an explanation fires none.
 #[must_use]
-pub fn fired(scan: &Scan<'_>, added: &[impl AsRef<str>], disabled: &[impl AsRef<str>]) -> Vec<RuleId> {
+pub fn fired(
+    scan: &Scan<'_>,
+    added: &[impl AsRef<str>],
+    disabled: &[impl AsRef<str>],
+) -> Vec<RuleId> {
     if scan.explanatory() {
         return Vec::new();
     }
@@ -76,7 +81,12 @@ pub fn fired(scan: &Scan<'_>, added: &[impl AsRef<str>], disabled: &[impl AsRef<
         .zip(builtin)
         .filter(|(rule, fires)| *fires && !is_off(rule))
         .map(|(rule, _)| rule)
-        .chain(added.iter().filter(|id| scan.rule_matches(id.as_ref())).map(|id| RuleId::added(id.as_ref())))
+        .chain(
+            added
+                .iter()
+                .filter(|id| scan.rule_matches(id.as_ref()))
+                .map(|id| RuleId::added(id.as_ref())),
+        )
         .collect()
 }
 
@@ -90,12 +100,19 @@ pub fn production_migration(scan: &Scan<'_>) -> bool {
 /// Whether a match of the group begins within [`NEAR`] words of one of `topic.production`, in the same stream.
 fn near_production(scan: &Scan<'_>, group: Group) -> bool {
     [Stream::Plain, Stream::Camel].into_iter().any(|stream| {
-        let of = |group| scan.all(group).iter().filter(move |found| found.stream == stream).map(|found| found.first);
+        let of = |group| {
+            scan.all(group)
+                .iter()
+                .filter(move |found| found.stream == stream)
+                .map(|found| found.first)
+        };
         let mut production = of(Group::TopicProduction).peekable();
         // Both are in text order, so one walk over both finds the nearest pair.
         of(group).any(|at| {
             while production.next_if(|near| near + NEAR < at).is_some() {}
-            production.peek().is_some_and(|near| near.abs_diff(at) <= NEAR)
+            production
+                .peek()
+                .is_some_and(|near| near.abs_diff(at) <= NEAR)
         })
     })
 }

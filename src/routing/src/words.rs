@@ -25,7 +25,13 @@ struct Span {
 
 impl Span {
     const fn new(start: u32, end: u32, joined: bool) -> Self {
-        Self { start, end, unbroken: false, joined, quoted: false }
+        Self {
+            start,
+            end,
+            unbroken: false,
+            joined,
+            quoted: false,
+        }
     }
 }
 
@@ -48,17 +54,41 @@ pub struct Words {
     plain: Vec<Span>,
     /// `None` when it would equal `plain`.
     camel: Option<Vec<Span>>,
+    /// A letter of another script than Latin was read.
+    beyond_latin: bool,
 }
 
 impl Words {
     /// Folds and splits a text. Linear in its length; any text is fine, control characters and NUL separate words.
     #[must_use]
     pub fn new(text: &str) -> Self {
-        let mut splitter = Splitter::with_capacity(text.len());
+        let mut words = Self {
+            folded: String::with_capacity(text.len()),
+            plain: Vec::with_capacity(text.len() / 6 + 1),
+            camel: None,
+            beyond_latin: false,
+        };
+        words.read(text);
+        words
+    }
+
+    /// Reads another text in place of the one before, in the same memory.
+    pub(crate) fn read(&mut self, text: &str) {
+        self.folded.clear();
+        self.plain.clear();
+        self.camel = None;
+        self.beyond_latin = false;
+        let mut splitter = Splitter::new(std::mem::take(self));
         for c in text.chars() {
             splitter.push(c);
         }
-        splitter.finish()
+        *self = splitter.finish();
+    }
+
+    /// Whether there is a letter of another script than Latin.
+    #[must_use]
+    pub fn beyond_latin(&self) -> bool {
+        self.beyond_latin
     }
 
     /// Whether the camel stream differs from the plain one.
@@ -82,7 +112,9 @@ impl Words {
     /// The folded word at a position, if there is one.
     #[must_use]
     pub fn get(&self, stream: Stream, position: usize) -> Option<&str> {
-        self.spans(stream).get(position).map(|span| self.text_of(*span))
+        self.spans(stream)
+            .get(position)
+            .map(|span| self.text_of(*span))
     }
 
     /// Whether the word of the plain stream at a position is one letter of a script without word breaks.
@@ -94,7 +126,9 @@ impl Words {
     /// Whether a word stands in quotation marks, on one line with them and close to both.
     #[must_use]
     pub fn is_quoted(&self, stream: Stream, position: usize) -> bool {
-        self.spans(stream).get(position).is_some_and(|span| span.quoted)
+        self.spans(stream)
+            .get(position)
+            .is_some_and(|span| span.quoted)
     }
 
     /// The folded words of a stream, in order.
@@ -106,7 +140,12 @@ impl Words {
     #[must_use]
     pub fn phrase(&self, stream: Stream, first: usize, last: usize) -> String {
         let mut phrase = String::new();
-        for span in self.spans(stream).iter().skip(first).take(last.saturating_sub(first) + 1) {
+        for span in self
+            .spans(stream)
+            .iter()
+            .skip(first)
+            .take(last.saturating_sub(first) + 1)
+        {
             if !phrase.is_empty() && !(span.unbroken && span.joined) {
                 phrase.push(' ');
             }
@@ -149,7 +188,9 @@ impl Words {
     }
 
     fn text_of(&self, span: Span) -> &str {
-        self.folded.get(span.start as usize..span.end as usize).unwrap_or_default()
+        self.folded
+            .get(span.start as usize..span.end as usize)
+            .unwrap_or_default()
     }
 }
 
@@ -188,10 +229,16 @@ const fn closing(open: char) -> Option<char> {
 }
 
 impl Splitter {
-    fn with_capacity(bytes: usize) -> Self {
-        let words =
-            Words { folded: String::with_capacity(bytes), plain: Vec::with_capacity(bytes / 6 + 1), camel: None };
-        Self { words, plain_open: None, camel_open: 0, after_lower: false, touching: false, quote: None, full: false }
+    fn new(words: Words) -> Self {
+        Self {
+            words,
+            plain_open: None,
+            camel_open: 0,
+            after_lower: false,
+            touching: false,
+            quote: None,
+            full: false,
+        }
     }
 
     fn here(&self) -> u32 {
@@ -208,7 +255,10 @@ impl Splitter {
             self.close();
             let start = self.here();
             self.push_folded(c);
-            let span = Span { unbroken: true, ..Span::new(start, self.here(), self.touching) };
+            let span = Span {
+                unbroken: true,
+                ..Span::new(start, self.here(), self.touching)
+            };
             self.words.plain.push(span);
             if let Some(camel) = &mut self.words.camel {
                 camel.push(span);
@@ -239,7 +289,13 @@ impl Splitter {
 
     /// Marks vanish, but for the voicing of a Kana letter that came decomposed.
     fn push_mark(&mut self, mark: char) {
-        let Some(base) = self.words.folded.chars().next_back().filter(|base| self.touching && is_unbroken(*base)) else {
+        let Some(base) = self
+            .words
+            .folded
+            .chars()
+            .next_back()
+            .filter(|base| self.touching && is_unbroken(*base))
+        else {
             return;
         };
         if let Some(voiced) = compose(base, mark) {
@@ -257,6 +313,7 @@ impl Splitter {
         }
         if !self.full {
             self.words.folded.push(c);
+            self.words.beyond_latin |= is_beyond_latin(c);
         }
     }
 
@@ -269,7 +326,10 @@ impl Splitter {
                 self.camel_open = here;
             }
             Some(_) if upper && self.after_lower => {
-                let camel = self.words.camel.get_or_insert_with(|| self.words.plain.clone());
+                let camel = self
+                    .words
+                    .camel
+                    .get_or_insert_with(|| self.words.plain.clone());
                 let joined = self.touching;
                 camel.push(Span::new(self.camel_open, here, joined));
                 self.camel_open = here;
@@ -308,7 +368,11 @@ impl Splitter {
                 self.quote = closing(c).map(|end| Quote {
                     end,
                     plain: self.words.plain.len(),
-                    camel: self.words.camel.as_ref().map_or(self.words.plain.len(), Vec::len),
+                    camel: self
+                        .words
+                        .camel
+                        .as_ref()
+                        .map_or(self.words.plain.len(), Vec::len),
                     bytes: self.words.folded.len(),
                 });
             }
@@ -316,11 +380,17 @@ impl Splitter {
     }
 
     fn end_quote(&mut self) {
-        let Some(quote) = self.quote.take() else { return };
+        let Some(quote) = self.quote.take() else {
+            return;
+        };
         if self.words.folded.len() - quote.bytes > MAX_QUOTE {
             return;
         }
-        let camel = self.words.camel.iter_mut().flat_map(|camel| camel.iter_mut().skip(quote.camel));
+        let camel = self
+            .words
+            .camel
+            .iter_mut()
+            .flat_map(|camel| camel.iter_mut().skip(quote.camel));
         for span in self.words.plain.iter_mut().skip(quote.plain).chain(camel) {
             span.quoted = true;
         }
@@ -359,6 +429,11 @@ fn fold(c: char, mut push: impl FnMut(char)) {
     }
 }
 
+/// The first letters after Latin and its extensions and marks are Greek.
+pub(crate) const fn is_beyond_latin(c: char) -> bool {
+    c >= '\u{370}'
+}
+
 /// Letters of scripts that are written without word breaks: Han, Kana and Thai.
 fn is_unbroken(c: char) -> bool {
     matches!(c,
@@ -374,11 +449,17 @@ mod tests {
     use super::*;
 
     fn plain(text: &str) -> Vec<String> {
-        Words::new(text).iter(Stream::Plain).map(str::to_owned).collect()
+        Words::new(text)
+            .iter(Stream::Plain)
+            .map(str::to_owned)
+            .collect()
     }
 
     fn camel(text: &str) -> Vec<String> {
-        Words::new(text).iter(Stream::Camel).map(str::to_owned).collect()
+        Words::new(text)
+            .iter(Stream::Camel)
+            .map(str::to_owned)
+            .collect()
     }
 
     #[test]
@@ -386,12 +467,24 @@ mod tests {
         let rows: &[(&str, &str, &[&str])] = &[
             ("plain words", "Fix the parser", &["fix", "the", "parser"]),
             ("accents", "migração às três", &["migracao", "as", "tres"]),
-            ("decomposed accents", "migrac\u{327}a\u{303}o", &["migracao"]),
+            (
+                "decomposed accents",
+                "migrac\u{327}a\u{303}o",
+                &["migracao"],
+            ),
             ("snake case", "snake_case_name", &["snake", "case", "name"]),
             ("apostrophe", "doesn't", &["doesn", "t"]),
             ("digits stay", "node22 v2.1", &["node22", "v2", "1"]),
-            ("line breaks, NUL", "a\nb\0c\u{1b}[0m", &["a", "b", "c", "0m"]),
-            ("letters without decomposition", "Straße łódź ısı", &["strasse", "lodz", "isi"]),
+            (
+                "line breaks, NUL",
+                "a\nb\0c\u{1b}[0m",
+                &["a", "b", "c", "0m"],
+            ),
+            (
+                "letters without decomposition",
+                "Straße łódź ısı",
+                &["strasse", "lodz", "isi"],
+            ),
             ("dotted capital", "İptal IŞIK", &["iptal", "isik"]),
             ("cyrillic", "Ёлка Йод", &["елка", "иод"]),
             ("han", "修复login错误", &["修", "复", "login", "错", "误"]),
@@ -408,8 +501,15 @@ mod tests {
     fn splits_camel_case_in_the_second_stream_only() {
         assert_eq!(plain("resetPassword now"), ["resetpassword", "now"]);
         assert_eq!(camel("resetPassword now"), ["reset", "password", "now"]);
-        assert_eq!(camel("x HTTPServer parseDateISO8601"), ["x", "httpserver", "parse", "date", "iso8601"]);
-        assert_eq!(camel("após açãoNova"), ["apos", "acao", "nova"], "marks do not hide a boundary");
+        assert_eq!(
+            camel("x HTTPServer parseDateISO8601"),
+            ["x", "httpserver", "parse", "date", "iso8601"]
+        );
+        assert_eq!(
+            camel("após açãoNova"),
+            ["apos", "acao", "nova"],
+            "marks do not hide a boundary"
+        );
         assert!(!Words::new("no boundary HERE").has_camel());
     }
 
@@ -439,7 +539,9 @@ mod tests {
         ];
         for (text, quoted) in rows {
             let words = Words::new(text);
-            let found: Vec<usize> = (0..words.len(Stream::Plain)).filter(|i| words.is_quoted(Stream::Plain, *i)).collect();
+            let found: Vec<usize> = (0..words.len(Stream::Plain))
+                .filter(|i| words.is_quoted(Stream::Plain, *i))
+                .collect();
             assert_eq!(found, *quoted, "{text}");
         }
         let words = Words::new("the \"addUser\" call");

@@ -44,7 +44,10 @@ const NONE: [&str; 0] = [];
 
 fn fired(text: &str) -> Vec<String> {
     let scan = Keywords::builtin().scan(text);
-    rules::fired(&scan, &NONE, &NONE).iter().map(|rule| rule.as_str().to_owned()).collect()
+    rules::fired(&scan, &NONE, &NONE)
+        .iter()
+        .map(|rule| rule.as_str().to_owned())
+        .collect()
 }
 
 fn assess(text: &str) -> Expected {
@@ -72,7 +75,11 @@ fn assess(text: &str) -> Expected {
         effort: assessment.recommendation.effort.to_string(),
         agent: assessment.agent.to_string(),
         validation: assessment.validation.to_string(),
-        tools: names.iter().filter(|name| needed(name)).map(|name| (*name).to_owned()).collect(),
+        tools: names
+            .iter()
+            .filter(|name| needed(name))
+            .map(|name| (*name).to_owned())
+            .collect(),
         security_sensitive: assessment.security_sensitive,
         confidence: assessment.confidence,
     }
@@ -80,11 +87,17 @@ fn assess(text: &str) -> Expected {
 
 #[test]
 fn rows_of_23_1() {
-    let vectors: Vectors =
-        serde_json::from_str(include_str!("vectors/rules_and_policy.json")).expect("the vectors are valid");
+    let vectors: Vectors = serde_json::from_str(include_str!("vectors/rules_and_policy.json"))
+        .expect("the vectors are valid");
     assert_eq!(vectors.rows.len(), 39);
     let mut wrong = Vec::new();
-    for Row { row, request, assessment: mut expected, policy } in vectors.rows {
+    for Row {
+        row,
+        request,
+        assessment: mut expected,
+        policy,
+    } in vectors.rows
+    {
         let mut got = assess(&request);
         expected.tools.sort();
         got.tools.sort();
@@ -95,25 +108,51 @@ fn rows_of_23_1() {
             wrong.push(format!("row {row}: {request}\n  got  {got:?} {rules:?}\n  want {expected:?} {:?}\n  {why:?}", policy.rules));
         }
     }
-    assert!(wrong.is_empty(), "{} rows differ\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} rows differ\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
 fn phrases_that_fire() {
     let rows: &[(&str, &[&str])] = &[
-        ("Backfill the new column in production", &["production-database-migration"]),
-        ("Write a backfill.\n\nIt runs\nin production.", &["production-database-migration"]),
-        ("Production is next.\nThe migration\nfollows tonight", &["production-database-migration"]),
-        ("Migrate the customer table in production", &["production-database-migration"]),
-        ("Rode a migração em produção", &["production-database-migration"]),
+        (
+            "Backfill the new column in production",
+            &["production-database-migration"],
+        ),
+        (
+            "Write a backfill.\n\nIt runs\nin production.",
+            &["production-database-migration"],
+        ),
+        (
+            "Production is next.\nThe migration\nfollows tonight",
+            &["production-database-migration"],
+        ),
+        (
+            "Migrate the customer table in production",
+            &["production-database-migration"],
+        ),
+        (
+            "Rode a migração em produção",
+            &["production-database-migration"],
+        ),
         ("fix the login", &["authentication"]),
         ("Add OAuth to the app", &["authentication"]),
         ("call resetPassword after the check", &["authentication"]),
         ("corrija o token de acesso", &["authentication"]),
         ("a senha não está sendo validada", &["authentication"]),
-        ("Fix the SQL injection in search", &["security-vulnerability"]),
+        (
+            "Fix the SQL injection in search",
+            &["security-vulnerability"],
+        ),
         ("Patch CVE-2026-1", &["security-vulnerability"]),
-        ("there is a path traversal in the download route", &["security-vulnerability"]),
+        (
+            "there is a path traversal in the download route",
+            &["security-vulnerability"],
+        ),
         ("Restyle the checkout page", &["payment-processing"]),
         ("Corrija o cálculo da fatura", &["payment-processing"]),
         ("Add a refund button", &["payment-processing"]),
@@ -211,7 +250,11 @@ fn groups_are_not_fooled() {
     ];
     for (group, text) in rows {
         let scan = Keywords::builtin().scan(text);
-        assert!(!scan.matches(*group), "{group} in {text:?}: {:?}", scan.matched_terms(*group, 5));
+        assert!(
+            !scan.matches(*group),
+            "{group} in {text:?}: {:?}",
+            scan.matched_terms(*group, 5)
+        );
     }
 }
 
@@ -231,10 +274,24 @@ fn a_policy_disables_and_adds_rules() {
         unless: vec!["ledger font".into()],
     }];
     let keywords = Keywords::builtin().with_rules(&added).expect("good rules");
-    let fired = |text: &str, disabled: &[&str]| rules::fired(&keywords.scan(text), &["ledger"], disabled);
-    assert_eq!(fired("Fix the login of the ledger", &NONE), [RuleId::AUTHENTICATION, RuleId::added("ledger")]);
-    assert_eq!(fired("Fix the login of the ledger", &["authentication"]), [RuleId::added("ledger")]);
-    assert_eq!(fired("Fix the general old journal", &NONE), [RuleId::added("ledger")]);
+    let fired =
+        |text: &str, disabled: &[&str]| rules::fired(&keywords.scan(text), &["ledger"], disabled);
+    assert_eq!(
+        fired("Fix the login of the ledger", &NONE),
+        [RuleId::AUTHENTICATION, RuleId::added("ledger")]
+    );
+    assert_eq!(
+        fired("Fix the login of the ledger", &["authentication"]),
+        [RuleId::added("ledger")]
+    );
+    assert_eq!(
+        fired("Fix the general old journal", &NONE),
+        [RuleId::added("ledger")]
+    );
     assert_eq!(fired("Change the ledger font", &NONE), []);
-    assert_eq!(fired("What is a ledger?", &NONE), [], "explanatory requests fire none");
+    assert_eq!(
+        fired("What is a ledger?", &NONE),
+        [],
+        "explanatory requests fire none"
+    );
 }

@@ -41,7 +41,11 @@ pub struct KeywordFileError {
 }
 
 fn path_prefix(path: &str) -> String {
-    if path.is_empty() { String::new() } else { format!("`{path}`: ") }
+    if path.is_empty() {
+        String::new()
+    } else {
+        format!("`{path}`: ")
+    }
 }
 
 /// The keyword file format.
@@ -84,22 +88,42 @@ impl GroupFile {
             let message = format!("the file has {} bytes, limit {MAX_FILE_BYTES}", text.len());
             return Err(at(0..0, String::new(), message));
         }
-        let raw: RawFile = toml::from_str(text)
-            .map_err(|error| at(error.span().unwrap_or(0..0), String::new(), error.message().to_owned()))?;
+        let raw: RawFile = toml::from_str(text).map_err(|error| {
+            at(
+                error.span().unwrap_or(0..0),
+                String::new(),
+                error.message().to_owned(),
+            )
+        })?;
         if *raw.version.get_ref() != VERSION {
-            let message = format!("version {} is not known, this program reads {VERSION}", raw.version.get_ref());
+            let message = format!(
+                "version {} is not known, this program reads {VERSION}",
+                raw.version.get_ref()
+            );
             return Err(at(raw.version.span(), "version".to_owned(), message));
         }
         let mut edits = Vec::with_capacity(raw.group.len());
         for (index, group) in raw.group.into_iter().enumerate() {
             let id = group.id.get_ref();
             if let Err(error) = id.parse::<Group>() {
-                return Err(at(group.id.span(), format!("group[{index}].id"), error.to_string()));
+                return Err(at(
+                    group.id.span(),
+                    format!("group[{index}].id"),
+                    error.to_string(),
+                ));
             }
-            for (list, terms) in [("any", &group.any), ("unless", &group.unless), ("remove", &group.remove)] {
+            for (list, terms) in [
+                ("any", &group.any),
+                ("unless", &group.unless),
+                ("remove", &group.remove),
+            ] {
                 for (position, term) in terms.iter().enumerate() {
                     if let Err(error) = term::read(term.get_ref(), |_| ()) {
-                        return Err(at(term.span(), format!("group[{index}].{list}[{position}]"), error.to_string()));
+                        return Err(at(
+                            term.span(),
+                            format!("group[{index}].{list}[{position}]"),
+                            error.to_string(),
+                        ));
                     }
                 }
             }
@@ -119,7 +143,11 @@ fn values(terms: Vec<Spanned<String>>) -> Vec<String> {
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
-    1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
+    1 + text
+        .bytes()
+        .take(offset)
+        .filter(|byte| *byte == b'\n')
+        .count()
 }
 
 #[cfg(test)]
@@ -146,13 +174,49 @@ mod tests {
     fn refuses_with_line_and_path() {
         let rows: &[(&str, &str, usize, &str, &str)] = &[
             ("no toml", "version = 1\nwhat is this", 2, "", "key"),
-            ("no version", "[[group]]\nid = \"type.test\"\n", 1, "", "version"),
-            ("other version", "# x\nversion = 2\n", 2, "version", "version 2 is not known"),
-            ("unknown key", "version = 1\n[[group]]\nid = \"type.test\"\nall = []\n", 4, "", "all"),
-            ("unknown top key", "version = 1\nname = \"x\"\n", 2, "", "name"),
-            ("unknown group", "version = 1\n[[group]]\nid = \"topic.pay\"\n", 3, "group[0].id", "topic.pay"),
+            (
+                "no version",
+                "[[group]]\nid = \"type.test\"\n",
+                1,
+                "",
+                "version",
+            ),
+            (
+                "other version",
+                "# x\nversion = 2\n",
+                2,
+                "version",
+                "version 2 is not known",
+            ),
+            (
+                "unknown key",
+                "version = 1\n[[group]]\nid = \"type.test\"\nall = []\n",
+                4,
+                "",
+                "all",
+            ),
+            (
+                "unknown top key",
+                "version = 1\nname = \"x\"\n",
+                2,
+                "",
+                "name",
+            ),
+            (
+                "unknown group",
+                "version = 1\n[[group]]\nid = \"topic.pay\"\n",
+                3,
+                "group[0].id",
+                "topic.pay",
+            ),
             ("no id", "version = 1\n[[group]]\nany = []\n", 2, "", "id"),
-            ("wrong type", "version = 1\n[[group]]\nid = \"type.test\"\nany = \"x\"\n", 4, "", "sequence"),
+            (
+                "wrong type",
+                "version = 1\n[[group]]\nid = \"type.test\"\nany = \"x\"\n",
+                4,
+                "",
+                "sequence",
+            ),
             (
                 "bad term",
                 "version = 1\n[[group]]\nid = \"type.test\"\nany = [\n\"ok\",\n\"a*b\"]\n",
@@ -163,7 +227,11 @@ mod tests {
         ];
         for (name, text, line, path, message) in rows {
             let error = GroupFile::parse_toml(text).expect_err(name);
-            assert_eq!((error.line, error.path.as_str()), (*line, *path), "{name}: {error}");
+            assert_eq!(
+                (error.line, error.path.as_str()),
+                (*line, *path),
+                "{name}: {error}"
+            );
             assert!(error.message.contains(message), "{name}: {error}");
         }
         let error = GroupFile::parse_toml(&" ".repeat(MAX_FILE_BYTES + 1)).expect_err("too large");

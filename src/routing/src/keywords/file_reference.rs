@@ -18,7 +18,8 @@ struct Names {
 }
 
 static NAMES: LazyLock<Names> = LazyLock::new(|| {
-    toml::from_str(include_str!("../../data/extensions.toml")).expect("the built-in list of extensions is read in tests")
+    toml::from_str(include_str!("../../data/extensions.toml"))
+        .expect("the built-in list of extensions is read in tests")
 });
 
 /// The first file name in a text, as it is written, without its folder.
@@ -28,7 +29,23 @@ pub(super) fn find(text: &str) -> Option<&str> {
 
 fn tokens(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| {
-        c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>' | ',' | ';' | '|' | '=' | '“' | '”' | '、' | '，' | '。')
+        c.is_whitespace()
+            || matches!(
+                c,
+                '"' | '\''
+                    | '`'
+                    | '<'
+                    | '>'
+                    | ','
+                    | ';'
+                    | '|'
+                    | '='
+                    | '“'
+                    | '”'
+                    | '、'
+                    | '，'
+                    | '。'
+            )
     })
 }
 
@@ -42,26 +59,40 @@ fn file_of(token: &str) -> Option<&str> {
         return None;
     }
     // `src/app.ts:12:3` and `app.ts#L4` name app.ts; a method call does not name a file.
-    path.split(['/', '\\', ':', '#', '?', '[', ']', '{', '}']).find_map(|part| {
-        let (part, call) = part.split_once('(').map_or((part, false), |(before, after)| {
-            if before.is_empty() { (after, false) } else { (before, true) }
-        });
-        let name = part.trim_matches(|c: char| matches!(c, ')' | '!' | '*' | '…')).trim_end_matches('.');
-        (!call && name.len() <= MAX_NAME && is_file(name)).then_some(name)
-    })
+    path.split(['/', '\\', ':', '#', '?', '[', ']', '{', '}'])
+        .find_map(|part| {
+            let (part, call) = part
+                .split_once('(')
+                .map_or((part, false), |(before, after)| {
+                    if before.is_empty() {
+                        (after, false)
+                    } else {
+                        (before, true)
+                    }
+                });
+            let name = part
+                .trim_matches(|c: char| matches!(c, ')' | '!' | '*' | '…'))
+                .trim_end_matches('.');
+            (!call && name.len() <= MAX_NAME && is_file(name)).then_some(name)
+        })
 }
 
 fn is_file(name: &str) -> bool {
     // Nearly every word ends here.
     let Some((stem, extension)) = name.rsplit_once('.') else {
-        return name.len() <= 12 && name.ends_with("file") && NAMES.names.contains(&name.to_ascii_lowercase());
+        return name.len() <= 12
+            && name.ends_with("file")
+            && NAMES.names.contains(&name.to_ascii_lowercase());
     };
     let lower = name.to_ascii_lowercase();
     if NAMES.names.contains(&lower) {
         return true;
     }
     // Letters of any script may be in a name, and what stands before it in a text without word breaks.
-    let named = stem.chars().next_back().is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | ')' | ']'));
+    let named = stem
+        .chars()
+        .next_back()
+        .is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | ')' | ']'));
     named
         && extension.bytes().all(|b| b.is_ascii_alphanumeric())
         && NAMES.extensions.contains(&extension.to_ascii_lowercase())
@@ -77,7 +108,10 @@ mod tests {
     fn finds_files_and_nothing_else() {
         for (text, file) in [
             ("Delete the unused import in src/app.ts", Some("app.ts")),
-            ("see `lib/Parser.TEST.tsx`, please.", Some("Parser.TEST.tsx")),
+            (
+                "see `lib/Parser.TEST.tsx`, please.",
+                Some("Parser.TEST.tsx"),
+            ),
             ("error at main.rs:12:3", Some("main.rs")),
             ("(config.yaml)", Some("config.yaml")),
             ("C:\\src\\Main.java", Some("Main.java")),

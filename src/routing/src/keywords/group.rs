@@ -167,7 +167,9 @@ impl Group {
     pub fn is_content(self) -> bool {
         let id = self.as_str();
         self != Self::MarkChat
-            && ["type.", "mark.", "topic.", "scope.", "agent.", "tool."].iter().any(|prefix| id.starts_with(prefix))
+            && ["type.", "mark.", "topic.", "scope.", "agent.", "tool."]
+                .iter()
+                .any(|prefix| id.starts_with(prefix))
     }
 
     /// The form whose verbs count for this type when they are the first word. Elsewhere they describe: `Use pnpm`

@@ -1,9 +1,9 @@
 //! What the keyword groups found in one text, and the forms of the text (routing.md 4.1, 4.3).
 
+use super::Keywords;
 use super::file_reference;
 use super::group::Group;
 use super::matcher::{Hit, List};
-use super::Keywords;
 use crate::words::{Stream, Words};
 
 /// Words that may lie before the first one that matters (`form.lead`).
@@ -40,26 +40,51 @@ pub(super) struct Hits {
 
 impl Hits {
     pub(super) fn new(groups: usize) -> Self {
-        Self { any: vec![Vec::new(); groups], unless: vec![Vec::new(); groups] }
+        Self {
+            any: vec![Vec::new(); groups],
+            unless: vec![Vec::new(); groups],
+        }
     }
 
     pub(super) fn push(&mut self, stream: Stream, hit: Hit) {
-        let lists = if hit.list == List::Any { &mut self.any } else { &mut self.unless };
+        let lists = if hit.list == List::Any {
+            &mut self.any
+        } else {
+            &mut self.unless
+        };
         if let Some(list) = lists.get_mut(usize::from(hit.group)) {
-            list.push(Match { stream, first: hit.first as usize, last: hit.last as usize, term: hit.term });
+            list.push(Match {
+                stream,
+                first: hit.first as usize,
+                last: hit.last as usize,
+                term: hit.term,
+            });
         }
     }
 
     /// Takes away each match whose first word lies inside a match of an `unless` term of its group and stream, and the
     /// verbs that stand in quotation marks.
     pub(super) fn finish(self, words: &Words) -> Vec<Vec<Match>> {
-        let mut groups = self.any;
+        let Self {
+            any: mut groups,
+            mut unless,
+        } = self;
+        if words.beyond_latin() {
+            // Terms in other scripts were looked for after those in Latin letters.
+            for matches in groups.iter_mut().chain(&mut unless) {
+                matches.sort_by_key(|found| (found.stream, found.first));
+            }
+        }
         for group in QUOTABLE {
             groups[group.index()].retain(|found| !words.is_quoted(found.stream, found.first));
         }
-        for (matches, unless) in groups.iter_mut().zip(&self.unless) {
+        for (matches, unless) in groups.iter_mut().zip(&unless) {
             if !unless.is_empty() && !matches.is_empty() {
-                let mut shadows = Shadows { unless, next: 0, covered: None };
+                let mut shadows = Shadows {
+                    unless,
+                    next: 0,
+                    covered: None,
+                };
                 matches.retain(|found| !shadows.cover(found));
             }
         }
@@ -84,7 +109,8 @@ impl Shadows<'_> {
             self.covered = self.covered.max(Some(end));
             self.next += 1;
         }
-        self.covered.is_some_and(|(stream, last)| stream == found.stream && found.first <= last)
+        self.covered
+            .is_some_and(|(stream, last)| stream == found.stream && found.first <= last)
     }
 }
 
@@ -104,12 +130,29 @@ pub struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    pub(super) fn new(keywords: &'a Keywords, text: &'a str, words: Words, groups: Vec<Vec<Match>>) -> Self {
+    pub(super) fn new(
+        keywords: &'a Keywords,
+        text: &'a str,
+        words: Words,
+        groups: Vec<Vec<Match>>,
+    ) -> Self {
         let content_words = words.content_words();
         let file_reference = file_reference::find(text).is_some();
-        let mut scan = Self { keywords, text, words, groups, content_words, start: 0, order: 0, file_reference };
+        let mut scan = Self {
+            keywords,
+            text,
+            words,
+            groups,
+            content_words,
+            start: 0,
+            order: 0,
+            file_reference,
+        };
         scan.start = scan.skip_leads(0);
-        let polite = scan.at(Group::FormPolite, scan.start).map(|found| found.last + 1).max();
+        let polite = scan
+            .at(Group::FormPolite, scan.start)
+            .map(|found| found.last + 1)
+            .max();
         scan.order = polite.map_or(scan.start, |after| scan.skip_leads(after));
         scan
     }
@@ -135,7 +178,10 @@ impl<'a> Scan<'a> {
     /// Whether any term of a group matched in either stream, or a verb that counts for it at the start.
     #[must_use]
     pub fn matches(&self, group: Group) -> bool {
-        !self.all(group).is_empty() || group.first_verbs().is_some_and(|first| self.starts_with(first))
+        !self.all(group).is_empty()
+            || group
+                .first_verbs()
+                .is_some_and(|first| self.starts_with(first))
     }
 
     /// Every match of a group, by stream and first word.
@@ -147,19 +193,26 @@ impl<'a> Scan<'a> {
     /// Whether the added rule with this id matched.
     #[must_use]
     pub fn rule_matches(&self, id: &str) -> bool {
-        self.keywords.rule_index(id).is_some_and(|group| !self.groups[group].is_empty())
+        self.keywords
+            .rule_index(id)
+            .is_some_and(|group| !self.groups[group].is_empty())
     }
 
     /// Whether a term of the group stands at the first word that matters: greetings, `please` and `can you` may come
     /// before it.
     #[must_use]
     pub fn starts_with(&self, group: Group) -> bool {
-        self.at(group, self.start).chain(self.at(group, self.order)).next().is_some()
+        self.at(group, self.start)
+            .chain(self.at(group, self.order))
+            .next()
+            .is_some()
     }
 
     /// Matches of a group in the plain stream that begin at a word.
     fn at(&self, group: Group, position: usize) -> impl Iterator<Item = &Match> {
-        self.all(group).iter().filter(move |found| found.stream == Stream::Plain && found.first == position)
+        self.all(group)
+            .iter()
+            .filter(move |found| found.stream == Stream::Plain && found.first == position)
     }
 
     /// Whether every word of the text belongs to a match of the group, or is a stop word where those are allowed.
@@ -167,20 +220,32 @@ impl<'a> Scan<'a> {
     pub fn whole_text_is(&self, group: Group, also_stop_words: bool) -> bool {
         let count = self.words.len(Stream::Plain);
         let mut covered = vec![false; count];
-        for found in self.all(group).iter().filter(|found| found.stream == Stream::Plain) {
+        for found in self
+            .all(group)
+            .iter()
+            .filter(|found| found.stream == Stream::Plain)
+        {
             covered[found.first..=found.last.min(count.saturating_sub(1))].fill(true);
         }
         covered.contains(&true)
-            && self.words.iter(Stream::Plain).zip(&covered).all(|(word, covered)| {
-                *covered || (also_stop_words && crate::stop_words::is_stop(word))
-            })
+            && self
+                .words
+                .iter(Stream::Plain)
+                .zip(&covered)
+                .all(|(word, covered)| {
+                    *covered || (also_stop_words && crate::stop_words::is_stop(word))
+                })
     }
 
     /// Whether the trimmed text ends with a question mark, of any script, perhaps followed by closing quotes.
     #[must_use]
     pub fn ends_with_question_mark(&self) -> bool {
         let end = self.text.trim_end_matches(|c: char| {
-            c.is_whitespace() || matches!(c, '"' | '\'' | ')' | '!' | '”' | '’' | '»' | '`' | '*' | '_' | '！')
+            c.is_whitespace()
+                || matches!(
+                    c,
+                    '"' | '\'' | ')' | '!' | '”' | '’' | '»' | '`' | '*' | '_' | '！'
+                )
         });
         end.ends_with(['?', '？', '؟'])
     }
@@ -208,7 +273,9 @@ impl<'a> Scan<'a> {
     /// Only an explanation is wanted (routing.md 4.3).
     #[must_use]
     pub fn explanatory(&self) -> bool {
-        (self.question_form() || self.starts_with(Group::FormExplain) || self.matches(Group::FormExplainAnywhere))
+        (self.question_form()
+            || self.starts_with(Group::FormExplain)
+            || self.matches(Group::FormExplainAnywhere))
             && !NOT_EXPLANATORY.iter().any(|group| self.matches(*group))
     }
 
@@ -222,15 +289,24 @@ impl<'a> Scan<'a> {
     #[must_use]
     pub fn matched_terms(&self, group: Group, limit: usize) -> Vec<MatchedTerm> {
         // A verb that counts at the start stands for its type.
-        let shown = if self.all(group).is_empty() { group.first_verbs().unwrap_or(group) } else { group };
-        let here = |found: &&Match| shown == group || found.first == self.start || found.first == self.order;
+        let shown = if self.all(group).is_empty() {
+            group.first_verbs().unwrap_or(group)
+        } else {
+            group
+        };
+        let here = |found: &&Match| {
+            shown == group || found.first == self.start || found.first == self.order
+        };
         let mut seen: Vec<MatchedTerm> = Vec::new();
         for found in self.all(shown).iter().filter(here) {
             let term = self.keywords.term(shown.index(), found.term);
             // Several languages may have the same term.
             if seen.len() < limit && !seen.iter().any(|before| before.term == term) {
                 let words = self.words.phrase(found.stream, found.first, found.last);
-                seen.push(MatchedTerm { term: term.to_owned(), words });
+                seen.push(MatchedTerm {
+                    term: term.to_owned(),
+                    words,
+                });
             }
         }
         seen
@@ -239,7 +315,11 @@ impl<'a> Scan<'a> {
     /// The first word from a position on that is no greeting and no `please`.
     fn skip_leads(&self, from: usize) -> usize {
         let mut start = from;
-        for lead in self.all(Group::FormLead).iter().take_while(|lead| lead.stream == Stream::Plain) {
+        for lead in self
+            .all(Group::FormLead)
+            .iter()
+            .take_while(|lead| lead.stream == Stream::Plain)
+        {
             if lead.first > start || start >= from + MAX_LEAD {
                 break;
             }
@@ -248,7 +328,11 @@ impl<'a> Scan<'a> {
             }
         }
         // A text of nothing but greetings starts with them.
-        if start >= self.words.len(Stream::Plain) { from } else { start }
+        if start >= self.words.len(Stream::Plain) {
+            from
+        } else {
+            start
+        }
     }
 }
 
@@ -278,5 +362,10 @@ const CHANGING_TYPES: &[Group] = &[
 ];
 
 /// A match here means that more than an explanation is wanted, or that something fails.
-const NOT_EXPLANATORY: &[Group] =
-    &[Group::TypeBugFix, Group::TypeRefactor, Group::TypeFeature, Group::TypeCodeEdit, Group::MarkFail];
+const NOT_EXPLANATORY: &[Group] = &[
+    Group::TypeBugFix,
+    Group::TypeRefactor,
+    Group::TypeFeature,
+    Group::TypeCodeEdit,
+    Group::MarkFail,
+];
