@@ -54,17 +54,41 @@ pub struct Words {
     plain: Vec<Span>,
     /// `None` when it would equal `plain`.
     camel: Option<Vec<Span>>,
+    /// A letter of another script than Latin was read.
+    beyond_latin: bool,
 }
 
 impl Words {
     /// Folds and splits a text. Linear in its length; any text is fine, control characters and NUL separate words.
     #[must_use]
     pub fn new(text: &str) -> Self {
-        let mut splitter = Splitter::with_capacity(text.len());
+        let mut words = Self {
+            folded: String::with_capacity(text.len()),
+            plain: Vec::with_capacity(text.len() / 6 + 1),
+            camel: None,
+            beyond_latin: false,
+        };
+        words.read(text);
+        words
+    }
+
+    /// Reads another text in place of the one before, in the same memory.
+    pub(crate) fn read(&mut self, text: &str) {
+        self.folded.clear();
+        self.plain.clear();
+        self.camel = None;
+        self.beyond_latin = false;
+        let mut splitter = Splitter::new(std::mem::take(self));
         for c in text.chars() {
             splitter.push(c);
         }
-        splitter.finish()
+        *self = splitter.finish();
+    }
+
+    /// Whether there is a letter of another script than Latin.
+    #[must_use]
+    pub fn beyond_latin(&self) -> bool {
+        self.beyond_latin
     }
 
     /// Whether the camel stream differs from the plain one.
@@ -207,12 +231,7 @@ const fn closing(open: char) -> Option<char> {
 }
 
 impl Splitter {
-    fn with_capacity(bytes: usize) -> Self {
-        let words = Words {
-            folded: String::with_capacity(bytes),
-            plain: Vec::with_capacity(bytes / 6 + 1),
-            camel: None,
-        };
+    fn new(words: Words) -> Self {
         Self {
             words,
             plain_open: None,
@@ -296,6 +315,7 @@ impl Splitter {
         }
         if !self.full {
             self.words.folded.push(c);
+            self.words.beyond_latin |= is_beyond_latin(c);
         }
     }
 
@@ -409,6 +429,11 @@ fn fold(c: char, mut push: impl FnMut(char)) {
             other => push(other),
         }
     }
+}
+
+/// The first letters after Latin and its extensions and marks are Greek.
+pub(crate) const fn is_beyond_latin(c: char) -> bool {
+    c >= '\u{370}'
 }
 
 /// Letters of scripts that are written without word breaks: Han, Kana and Thai.

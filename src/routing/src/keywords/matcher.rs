@@ -21,7 +21,17 @@ struct Pattern {
     /// Position in its list.
     term: u32,
     start: u32,
-    len: u32,
+    len: u8,
+}
+
+impl Pattern {
+    const EMPTY: Self = Self {
+        group: 0,
+        list: List::Any,
+        term: 0,
+        start: 0,
+        len: 0,
+    };
 }
 
 /// A word or stem that a pattern wants, and how many words may lie before it.
@@ -52,6 +62,7 @@ pub(super) struct Compiler {
     lexicon: Lexicon,
     elements: Vec<Element>,
     patterns: Vec<Pattern>,
+    scratch: Words,
 }
 
 impl Compiler {
@@ -59,9 +70,11 @@ impl Compiler {
     #[must_use]
     pub(super) fn with_capacity(terms: usize) -> Self {
         Self {
-            lexicon: Lexicon::with_capacity(terms),
+            // About half of the words of a list are in other terms too.
+            lexicon: Lexicon::with_capacity(terms / 2),
             elements: Vec::with_capacity(terms * 2),
             patterns: Vec::with_capacity(terms),
+            scratch: Words::default(),
         }
     }
 
@@ -77,7 +90,7 @@ impl Compiler {
         text: &str,
     ) -> Result<(), TermError> {
         let start = self.elements.len();
-        let read = term::read(text, |piece| {
+        let read = term::read_with(&mut self.scratch, text, |piece| {
             let code = self.lexicon.intern(piece.word, piece.stem);
             self.elements.push(Element {
                 code,
@@ -88,7 +101,8 @@ impl Compiler {
             self.elements.truncate(start);
             return read;
         }
-        let len = count(self.elements.len() - start);
+        // A term has at most MAX_SPAN words.
+        let len = u8::try_from(self.elements.len() - start).unwrap_or(u8::MAX);
         self.patterns.push(Pattern {
             group,
             list,
@@ -106,6 +120,7 @@ impl Compiler {
             lexicon,
             elements,
             patterns,
+            ..
         } = self;
         let codes = lexicon.codes();
         let mut starts = vec![0_u32; codes + 1];
@@ -117,7 +132,7 @@ impl Compiler {
             starts[code + 1] += starts[code];
         }
         let mut next = starts.clone();
-        let mut by_first = patterns.clone();
+        let mut by_first = vec![Pattern::EMPTY; patterns.len()];
         for pattern in &patterns {
             let slot = &mut next[first_code(pattern)];
             by_first[*slot as usize] = *pattern;
@@ -177,13 +192,14 @@ impl Matcher {
     /// so far can end at: no backtracking, however often words repeat.
     fn ends(&self, pattern: &Pattern, codes: &Codes, start: usize) -> Option<(usize, usize)> {
         let from = pattern.start as usize;
-        let rest = &self.elements[from + 1..from + pattern.len as usize];
+        let rest = &self.elements[from + 1..from + usize::from(pattern.len)];
+        // Most terms of several words end here: one of the words is nowhere in the text.
+        if !rest.iter().all(|element| codes.is_present(element.code)) {
+            return None;
+        }
         let mut reached = 1_u128;
         for element in rest {
-            let mut candidates = 0;
-            for step in 1..=u32::from(element.gap) + 1 {
-                candidates |= reached << step;
-            }
+            let mut candidates = smear(reached, u32::from(element.gap) + 1);
             reached = 0;
             while candidates != 0 {
                 let offset = candidates.trailing_zeros();
@@ -204,6 +220,18 @@ impl Matcher {
     }
 }
 
+/// Every bit of `mask`, moved up by 1 to `steps`.
+fn smear(mask: u128, steps: u32) -> u128 {
+    let mut spread = mask << 1;
+    let mut done = 1;
+    while done < steps {
+        let step = done.min(steps - done);
+        spread |= spread << step;
+        done += step;
+    }
+    spread
+}
+
 // A pattern stretches over at most MAX_SPAN words, so its bits never leave the mask.
 const _: () = assert!(MAX_SPAN < u128::BITS as usize);
 
@@ -211,17 +239,31 @@ const _: () = assert!(MAX_SPAN < u128::BITS as usize);
 struct Codes {
     codes: Vec<u32>,
     ends: Vec<u32>,
+    /// One bit per code: whether any word matches it.
+    present: Vec<u64>,
 }
 
 impl Codes {
     fn new(lexicon: &Lexicon, words: &Words, stream: Stream) -> Self {
         let mut codes = Vec::with_capacity(words.len(stream));
         let mut ends = Vec::with_capacity(words.len(stream));
+        let mut present = vec![0_u64; lexicon.codes() / 64 + 1];
         for word in words.iter(stream) {
-            lexicon.matches(word, |code| codes.push(code));
+            lexicon.matches(word, |code| {
+                codes.push(code);
+                present[code as usize / 64] |= 1 << (code % 64);
+            });
             ends.push(count(codes.len()));
         }
-        Self { codes, ends }
+        Self {
+            codes,
+            ends,
+            present,
+        }
+    }
+
+    fn is_present(&self, code: u32) -> bool {
+        self.present[code as usize / 64] & (1 << (code % 64)) != 0
     }
 
     fn len(&self) -> usize {
@@ -247,39 +289,35 @@ impl Codes {
 
 /// The words and stems of all terms. A code is twice the number of the entry, plus one for the stem reading.
 ///
-/// An open-addressing table over a hash that grows with each byte (FNV-1a), so that one walk over a word of the text
-/// asks for every prefix of it. The table is filled from lists of terms only; a text cannot make it slow.
+/// An open-addressing table over a hash that grows with each byte (FNV-1a, 64 bits), so that one walk over a word of the
+/// text asks for every prefix of it. Words are known by their hash alone: among the words of all terms none collide
+/// (tested), and a word of a text that collides with one of them, once in 10¹⁴, would be taken for it.
 #[derive(Debug, Clone, Default)]
 struct Lexicon {
     /// Entry number plus one; 0 is free. The length is a power of two, at most half full.
     slots: Vec<u32>,
     entries: Vec<Entry>,
-    bytes: Vec<u8>,
     longest_stem: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    hash: u32,
-    start: u32,
-    end: u32,
+    hash: u64,
     word: bool,
     stem: bool,
 }
 
-const FNV_START: u32 = 0x811c_9dc5;
+const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 
-fn grow(hash: u32, byte: u8) -> u32 {
-    (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+fn grow(hash: u64, byte: u8) -> u64 {
+    (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
 }
 
 impl Lexicon {
     fn with_capacity(words: usize) -> Self {
-        let slots = vec![0; (words * 2).next_power_of_two().max(64)];
         Self {
-            slots,
+            slots: vec![0; (words * 2).next_power_of_two().max(64)],
             entries: Vec::with_capacity(words),
-            bytes: Vec::with_capacity(words * 8),
             longest_stem: 0,
         }
     }
@@ -288,26 +326,22 @@ impl Lexicon {
         self.entries.len() * 2
     }
 
-    fn slot_of(&self, hash: u32) -> usize {
-        (hash ^ (hash >> 15)) as usize & (self.slots.len() - 1)
+    fn slot_of(&self, hash: u64) -> usize {
+        // The upper half holds the better bits of this hash; the mask makes the cut harmless.
+        (hash ^ (hash >> 32)) as usize & (self.slots.len() - 1)
     }
 
     /// The entry of a word, or the free slot where it belongs.
-    fn find(&self, hash: u32, word: &[u8]) -> Result<usize, usize> {
+    fn find(&self, hash: u64) -> Result<usize, usize> {
         let mut slot = self.slot_of(hash);
         loop {
             match self.slots[slot].checked_sub(1) {
                 None => return Err(slot),
-                Some(number) => {
-                    let entry = &self.entries[number as usize];
-                    if entry.hash == hash
-                        && &self.bytes[entry.start as usize..entry.end as usize] == word
-                    {
-                        return Ok(number as usize);
-                    }
+                Some(number) if self.entries[number as usize].hash == hash => {
+                    return Ok(number as usize);
                 }
+                Some(_) => slot = (slot + 1) & (self.slots.len() - 1),
             }
-            slot = (slot + 1) & (self.slots.len() - 1);
         }
     }
 
@@ -316,13 +350,9 @@ impl Lexicon {
             self.enlarge();
         }
         let hash = word.bytes().fold(FNV_START, grow);
-        let number = self.find(hash, word.as_bytes()).unwrap_or_else(|slot| {
-            let start = count(self.bytes.len());
-            self.bytes.extend_from_slice(word.as_bytes());
+        let number = self.find(hash).unwrap_or_else(|slot| {
             self.entries.push(Entry {
                 hash,
-                start,
-                end: count(self.bytes.len()),
                 word: false,
                 stem: false,
             });
@@ -365,7 +395,7 @@ impl Lexicon {
             if !whole && (end > self.longest_stem || !word.is_char_boundary(end)) {
                 continue;
             }
-            if let Ok(number) = self.find(hash, &bytes[..end]) {
+            if let Ok(number) = self.find(hash) {
                 let entry = &self.entries[number];
                 if entry.stem {
                     found(count(number) * 2 + 1);
@@ -440,6 +470,14 @@ mod tests {
     }
 
     #[test]
+    fn smears_by_every_step() {
+        for steps in 1..=99 {
+            let plain = (1..=steps).fold(0_u128, |all, step| all | 0b1001 << step);
+            assert_eq!(smear(0b1001, steps), plain, "{steps}");
+        }
+    }
+
+    #[test]
     fn repeated_words_stay_cheap() {
         let text = "write ".repeat(50_000);
         let terms: Vec<String> = (0..20)
@@ -447,6 +485,20 @@ mod tests {
             .collect();
         let terms: Vec<&str> = terms.iter().map(String::as_str).collect();
         assert!(found(&terms, &text).is_empty());
+    }
+
+    #[test]
+    fn no_two_words_of_the_built_in_terms_collide() {
+        let mut words = std::collections::HashMap::new();
+        for term in crate::keywords::Keywords::builtin().terms() {
+            term::read(term, |piece| {
+                let hash = piece.word.bytes().fold(FNV_START, grow);
+                let before = words.entry(hash).or_insert_with(|| piece.word.to_owned());
+                assert_eq!(before, piece.word);
+            })
+            .expect("a good term");
+        }
+        assert!(words.len() > 5_000);
     }
 
     #[test]

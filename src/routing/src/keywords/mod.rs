@@ -20,7 +20,7 @@ pub use file::{GroupEdit, GroupFile, KeywordFileError};
 pub use group::Group;
 pub use scan::Scan;
 
-use crate::words::{Stream, Words};
+use crate::words::{Stream, Words, is_beyond_latin};
 use matcher::{Compiler, List, Matcher};
 
 /// One term, from the program's data or from a user.
@@ -60,7 +60,11 @@ pub struct Keywords {
     /// One entry per [`Group`], by its index.
     groups: Vec<Lists>,
     rules: Vec<(String, Lists)>,
-    matcher: Matcher,
+    /// Terms in Latin letters.
+    latin: Matcher,
+    /// Terms with a letter of another script. Compiled when the first text with such a letter comes: a command that
+    /// reads one English sentence should not pay for them.
+    other: OnceLock<Matcher>,
     digest: OnceLock<String>,
 }
 
@@ -73,7 +77,7 @@ impl Keywords {
     pub fn builtin() -> &'static Self {
         static BUILTIN: LazyLock<Keywords> = LazyLock::new(|| {
             let groups = builtin::groups().expect("the built-in keyword files are read in tests");
-            Keywords::compile(groups, Vec::new()).expect("the built-in terms are compiled in tests")
+            Keywords::new(groups, Vec::new())
         });
         &BUILTIN
     }
@@ -97,7 +101,7 @@ impl Keywords {
                 }),
             }
         }
-        Self::compile_checked(groups, self.rules.clone(), problems)
+        Self::checked(groups, self.rules.clone(), problems)
     }
 
     /// This set with the rules of a policy, which replace those it had. The digest covers the groups only: rules are
@@ -139,46 +143,47 @@ impl Keywords {
             );
             lists.push((rule.id.clone(), own));
         }
-        Self::compile_checked(self.groups.clone(), lists, problems)
+        Self::checked(self.groups.clone(), lists, problems)
     }
 
-    fn compile_checked(
+    fn checked(
         groups: Vec<Lists>,
         rules: Vec<(String, Lists)>,
         problems: Vec<Problem>,
     ) -> Result<Self, Vec<Problem>> {
         if problems.is_empty() {
-            Self::compile(groups, rules).map_err(|problem| vec![problem])
+            Ok(Self::new(groups, rules))
         } else {
             Err(problems)
         }
     }
 
-    fn compile(groups: Vec<Lists>, rules: Vec<(String, Lists)>) -> Result<Self, Problem> {
-        let lists = || groups.iter().chain(rules.iter().map(|(_, lists)| lists));
-        let mut compiler =
-            Compiler::with_capacity(lists().map(|l| l.any.len() + l.unless.len()).sum());
-        for (index, group) in (0_u16..).zip(lists()) {
-            for (list, terms) in [(List::Any, &group.any), (List::Unless, &group.unless)] {
-                for (position, term) in (0_u32..).zip(terms) {
-                    compiler
-                        .add(index, list, position, term)
-                        .map_err(|error| Problem {
-                            path: Group::ALL
-                                .get(usize::from(index))
-                                .map_or("rules", |group| group.as_str())
-                                .to_owned(),
-                            message: format!("`{term}`: {error}"),
-                        })?;
-                }
-            }
-        }
-        Ok(Self {
-            matcher: compiler.finish(),
+    fn new(groups: Vec<Lists>, rules: Vec<(String, Lists)>) -> Self {
+        let latin = compile(&groups, &rules, |term| !needs_other(term));
+        Self {
             groups,
             rules,
+            latin,
+            other: OnceLock::new(),
             digest: OnceLock::new(),
-        })
+        }
+    }
+
+    /// Every term of every group and rule.
+    #[cfg(test)]
+    fn terms(&self) -> impl Iterator<Item = &str> {
+        let lists = self
+            .groups
+            .iter()
+            .chain(self.rules.iter().map(|(_, lists)| lists));
+        lists
+            .flat_map(|lists| lists.any.iter().chain(&lists.unless))
+            .map(AsRef::as_ref)
+    }
+
+    fn other(&self) -> &Matcher {
+        self.other
+            .get_or_init(|| compile(&self.groups, &self.rules, needs_other))
     }
 
     /// `sha256:` and the hex digest of the merged groups in canonical form: a compact JSON array with
@@ -208,11 +213,16 @@ impl Keywords {
     pub fn scan<'a>(&'a self, text: &'a str) -> Scan<'a> {
         let words = Words::new(text);
         let mut hits = scan::Hits::new(self.groups.len() + self.rules.len());
-        self.matcher
-            .hits(&words, Stream::Plain, |hit| hits.push(Stream::Plain, hit));
-        if words.has_camel() {
-            self.matcher
-                .hits(&words, Stream::Camel, |hit| hits.push(Stream::Camel, hit));
+        let streams = if words.has_camel() {
+            &[Stream::Plain, Stream::Camel] as &[Stream]
+        } else {
+            &[Stream::Plain]
+        };
+        let other = words.beyond_latin().then(|| self.other());
+        for stream in streams {
+            for matcher in std::iter::once(&self.latin).chain(other) {
+                matcher.hits(&words, *stream, |hit| hits.push(*stream, hit));
+            }
         }
         let groups = hits.finish(&words);
         Scan::new(self, text, words, groups)
@@ -234,6 +244,27 @@ impl Keywords {
         let position = self.rules.iter().position(|(rule, _)| rule == id)?;
         Some(self.groups.len() + position)
     }
+}
+
+/// Whether a term has a letter of another script than Latin, so that it can match only in a text with such a letter.
+fn needs_other(term: &str) -> bool {
+    !term.is_ascii() && term.chars().any(is_beyond_latin)
+}
+
+/// Compiles the terms that `wanted` picks. Every term was read before: at the border for those of users, in tests for
+/// those of the program.
+fn compile(groups: &[Lists], rules: &[(String, Lists)], wanted: impl Fn(&str) -> bool) -> Matcher {
+    let lists = || groups.iter().chain(rules.iter().map(|(_, lists)| lists));
+    let mut compiler = Compiler::with_capacity(lists().map(|l| l.any.len() + l.unless.len()).sum());
+    for (index, group) in (0_u16..).zip(lists()) {
+        for (list, terms) in [(List::Any, &group.any), (List::Unless, &group.unless)] {
+            for (position, term) in (0_u32..).zip(terms).filter(|(_, term)| wanted(term)) {
+                let read = compiler.add(index, list, position, term);
+                debug_assert!(read.is_ok(), "{term}: {read:?}");
+            }
+        }
+    }
+    compiler.finish()
 }
 
 impl Lists {

@@ -1,8 +1,8 @@
 //! What the keyword groups found in one text, and the forms of the text (routing.md 4.1, 4.3).
 
+use super::Keywords;
 use unicode_normalization::char::is_combining_mark;
 
-use super::Keywords;
 use super::file_reference;
 use super::group::Group;
 use super::matcher::{Hit, List};
@@ -72,11 +72,20 @@ impl Hits {
     /// Takes away each match whose first word lies inside a match of an `unless` term of its group and stream, and the
     /// verbs that stand in quotation marks.
     pub(super) fn finish(self, words: &Words) -> Vec<Vec<Match>> {
-        let mut groups = self.any;
+        let Self {
+            any: mut groups,
+            mut unless,
+        } = self;
+        if words.beyond_latin() {
+            // Terms in other scripts were looked for after those in Latin letters.
+            for matches in groups.iter_mut().chain(&mut unless) {
+                matches.sort_by_key(|found| (found.stream, found.first));
+            }
+        }
         for group in QUOTABLE {
             groups[group.index()].retain(|found| !words.is_quoted(found.stream, found.first));
         }
-        for (matches, unless) in groups.iter_mut().zip(&self.unless) {
+        for (matches, unless) in groups.iter_mut().zip(&unless) {
             if !unless.is_empty() && !matches.is_empty() {
                 let mut shadows = Shadows {
                     unless,
