@@ -1,5 +1,7 @@
 //! `relay route` as a person runs it: output, exit codes, bad input. No router answers here.
 
+#![allow(clippy::unwrap_used)]
+
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
