@@ -12,6 +12,8 @@ use crate::tree::Tree;
 pub const MAX_BYTES: usize = 1 << 20;
 const MAX_DEPTH: usize = 64;
 const MAX_ALIASES: usize = 100;
+/// Longest path and longest message of an error, in characters.
+const MAX_QUOTED: usize = 500;
 
 /// A file that is no document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -56,10 +58,15 @@ pub fn read_yaml(text: &str) -> Result<Value, DocumentError> {
     options.budget = Some(budget);
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let place = error.location();
+        let line = place.map_or(1, |place| place.line());
+        let column = place.map_or(1, |place| place.column());
+        let message = error.to_string();
+        // The place is said once, before the message.
+        let said = format!(" at line {line}, column {column}");
         DocumentError::Syntax {
-            line: place.map_or(1, |place| place.line()),
-            column: place.map_or(1, |place| place.column()),
-            message: error.to_string(),
+            line,
+            column,
+            message: cut(message.strip_suffix(&said).unwrap_or(&message)),
         }
     })
 }
@@ -73,11 +80,17 @@ pub fn typed<T: DeserializeOwned>(tree: Value) -> Result<T, FieldError> {
     let deserializer = serde_path_to_error::Deserializer::new(Tree(tree), &mut track);
     T::deserialize(deserializer).map_err(|error| {
         let path = track.path().to_string();
-        FieldError::new(
-            if path == "." { String::new() } else { path },
-            error.to_string(),
-        )
+        let path = if path == "." { String::new() } else { path };
+        FieldError::new(cut(&path), cut(&error.to_string()))
     })
+}
+
+/// What an error quotes of a document is bounded, however long it is there.
+pub(crate) fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_QUOTED) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 /// Compact JSON with sorted keys at every depth: equal trees have equal bytes.

@@ -1,6 +1,8 @@
 //! Every limit of a `RoutingPolicy` document (control-plane 6): what is refused, at which path, and that the bound itself
 //! is let through.
 
+#![allow(clippy::unwrap_used)]
+
 use api::routing_policy::RoutingPolicy;
 use serde_json::{Value, json};
 
@@ -384,6 +386,18 @@ fn strings_have_bounds_and_forms() {
             json!({"rules": [{"id": "r", "patterns": ["x"], "note": text(1025)}]}),
             "spec.rules[0].note",
             "has 1025",
+        ),
+        (
+            "long profile",
+            json!({"profile": text(129)}),
+            "spec.profile",
+            "has 129 characters, allowed are 1 to 128",
+        ),
+        (
+            "empty profile",
+            json!({"profile": ""}),
+            "spec.profile",
+            "has 0 characters",
         ),
         (
             "long word",

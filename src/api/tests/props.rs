@@ -1,6 +1,8 @@
 //! Properties of what is read from outside: policies as YAML and requests as JSON. Nothing panics, nothing hangs, and
 //! what is read means the same however it was written.
 
+#![allow(clippy::unwrap_used)]
+
 use std::time::{Duration, Instant};
 
 use api::document::{MAX_BYTES, canonical, read_yaml, typed};
@@ -17,7 +19,16 @@ const LONG: Duration = Duration::from_secs(20);
 /// Reads a text as a policy and, if it is one, compiles it.
 fn take(text: &str) -> Option<RoutingPolicy> {
     let start = Instant::now();
-    let policy = RoutingPolicy::read(text).ok();
+    let read = RoutingPolicy::read(text);
+    if let Err(error) = &read {
+        let told = error.to_string();
+        assert!(
+            !told.is_empty() && told.len() < 4500,
+            "{} bytes",
+            told.len()
+        );
+    }
+    let policy = read.ok();
     if let Some(policy) = &policy {
         let _ = policy.compile("2026-11-30".parse().unwrap());
     }
@@ -656,6 +667,27 @@ fn hostile_texts_cost_little() {
         ("comments", filled("#\n")),
         ("documents", filled("---\n")),
         ("directives", filled("%YAML 1.2\n")),
+        ("a long word in every place that is quoted", {
+            let long = "x".repeat(MAX_BYTES / 8);
+            format!(
+                "apiVersion: {long}\nkind: {long}\nmetadata: {{name: {long}}}\nspec: {{{long}: 1}}\n"
+            )
+        }),
+        (
+            "a long version",
+            format!(
+                "apiVersion: {}\nkind: a\nmetadata: {{name: a}}\n",
+                "x".repeat(MAX_BYTES / 2)
+            ),
+        ),
+        (
+            "a long key twice",
+            format!("{0}: 1\n{0}: 2\n", "x".repeat(MAX_BYTES / 3)),
+        ),
+        (
+            "a long alias",
+            format!("a: *{}\n", "x".repeat(MAX_BYTES / 2)),
+        ),
         ("one long line", filled("x")),
         ("one long key", filled("x") + ": 1"),
         (

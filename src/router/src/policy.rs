@@ -36,7 +36,7 @@ pub enum PolicyFileError {
         source: io::Error,
     },
     /// The file is no policy document.
-    #[error("policy {}: {source}", path.display())]
+    #[error("policy {}", path.display())]
     NoDocument {
         /// Which file.
         path: PathBuf,
@@ -44,7 +44,7 @@ pub enum PolicyFileError {
         source: DocumentError,
     },
     /// The policy has problems.
-    #[error("policy {}: {source}", path.display())]
+    #[error("policy {}", path.display())]
     Refused {
         /// Which file.
         path: PathBuf,
@@ -52,7 +52,7 @@ pub enum PolicyFileError {
         source: PolicyError,
     },
     /// The built-in policy has problems, which a test rules out.
-    #[error("the built-in policy does not compile: {source}")]
+    #[error("the built-in policy does not compile")]
     BuiltIn {
         /// Which problems.
         source: PolicyError,

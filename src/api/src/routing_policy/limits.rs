@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{API_VERSION, KIND, RoutingPolicy, RoutingPolicySpec, RuleSpec, check_name};
 use crate::FieldError;
+use crate::document::cut;
 
 // Ours, where the page gives a list or string no bound, since everything in a spec has one (control-plane 1.2): ids become
 // labels of metrics, notes are for people.
@@ -39,13 +40,16 @@ pub(super) fn check(policy: &RoutingPolicy) -> Option<FieldError> {
     if policy.api_version != API_VERSION {
         return Some(FieldError::new(
             "apiVersion",
-            format!("must be `{API_VERSION}`, is `{}`", policy.api_version),
+            cut(&format!(
+                "must be `{API_VERSION}`, is `{}`",
+                policy.api_version
+            )),
         ));
     }
     if policy.kind != KIND {
         return Some(FieldError::new(
             "kind",
-            format!("must be `{KIND}`, is `{}`", policy.kind),
+            cut(&format!("must be `{KIND}`, is `{}`", policy.kind)),
         ));
     }
     check_name("metadata.name", &policy.metadata.name)
@@ -58,6 +62,10 @@ pub(super) fn check(policy: &RoutingPolicy) -> Option<FieldError> {
 }
 
 fn check_spec(spec: &RoutingPolicySpec) -> Option<FieldError> {
+    length("spec.profile", &spec.profile, 1, MAX_KEY).or_else(|| check_lists(spec))
+}
+
+fn check_lists(spec: &RoutingPolicySpec) -> Option<FieldError> {
     keyed(
         "spec.profiles",
         spec.profiles.iter().map(|item| item.name.clone()),
@@ -135,7 +143,7 @@ fn check_items(spec: &RoutingPolicySpec) -> Option<FieldError> {
         } else {
             return Some(FieldError::new(
                 format!("{path}.asOf"),
-                format!("`{as_of}` is no date like 2026-11-30"),
+                cut(&format!("`{as_of}` is no date like 2026-11-30")),
             ));
         }
     }
