@@ -20,10 +20,18 @@ fn main() -> Result<(), std::io::Error> {
             continue;
         }
         println!("{line}\n  {} {tier} {confidence}", task.task_type);
-        println!("  question {} polite {} explanatory {}", scan.question_form(), scan.polite(), scan.explanatory());
+        println!(
+            "  question {} polite {} explanatory {}",
+            scan.question_form(),
+            scan.polite(),
+            scan.explanatory()
+        );
         for group in Group::ALL.iter().filter(|group| scan.matches(**group)) {
             let terms = scan.matched_terms(*group, 9);
-            let terms: Vec<_> = terms.iter().map(|found| format!("{} <{}>", found.words, found.term)).collect();
+            let terms: Vec<_> = terms
+                .iter()
+                .map(|found| format!("{} <{}>", found.words, found.term))
+                .collect();
             println!("    {group}: {}", terms.join("; "));
         }
     }

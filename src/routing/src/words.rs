@@ -132,6 +132,7 @@ impl Words {
     }
 
     /// The folded words of a stream, in order.
+    #[must_use]
     pub fn iter(&self, stream: Stream) -> impl ExactSizeIterator<Item = &str> {
         self.spans(stream).iter().map(|span| self.text_of(*span))
     }
@@ -146,7 +147,8 @@ impl Words {
             .skip(first)
             .take(last.saturating_sub(first) + 1)
         {
-            if !phrase.is_empty() && !(span.unbroken && span.joined) {
+            let goes_on = span.unbroken && span.joined;
+            if !phrase.is_empty() && !goes_on {
                 phrase.push(' ');
             }
             phrase.push_str(self.text_of(*span));

@@ -245,11 +245,18 @@ impl<'a> Scan<'a> {
     #[must_use]
     pub fn ends_with_question_mark(&self) -> bool {
         let end = self.text.trim_end_matches(|c: char| {
-            c.is_whitespace() || matches!(c, '"' | '\'' | ')' | '!' | '”' | '’' | '»' | '`' | '*' | '_' | '！')
+            c.is_whitespace()
+                || matches!(
+                    c,
+                    '"' | '\'' | ')' | '!' | '”' | '’' | '»' | '`' | '*' | '_' | '！'
+                )
         });
         let last = self.words.len(Stream::Plain).checked_sub(1);
         end.ends_with(['?', '？', '؟'])
-            || self.all(Group::FormQuestionEnd).iter().any(|found| found.stream == Stream::Plain && Some(found.last) == last)
+            || self
+                .all(Group::FormQuestionEnd)
+                .iter()
+                .any(|found| found.stream == Stream::Plain && Some(found.last) == last)
     }
 
     /// Whether the text starts with an interrogative.
