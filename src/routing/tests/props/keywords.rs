@@ -46,7 +46,7 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
     fn every_text_has_a_consistent_assessment(text in text()) {
