@@ -190,9 +190,8 @@ fn terms_that_cannot_be_read_are_errors() {
     }
 }
 
-/// The same with the whole path. Until `routing` says which list it means, people read `spec.[0].any[0]`.
+/// The same with the whole path.
 #[test]
-#[ignore = "routing::policy::compile_keywords drops the name of the list (reported)"]
 fn terms_that_cannot_be_read_have_the_path_of_their_list() {
     for (changed, path, told) in BAD_TERMS {
         let problems = compile(&spec(&serde_json::from_str(changed).unwrap())).expect_err(path);

@@ -263,7 +263,10 @@ impl<'s, 'a> Derivation<'s, 'a> {
             return TaskType::Question;
         }
         let Some((group, found)) = self.first(TYPES) else {
-            let asks = self.scan.ends_with_question_mark() || self.scan.starts_with_interrogative();
+            // `pode continuar` starts as questions do and asks nothing.
+            let goes_on = self.scan.whole_text_is(Group::FollowGoOn, true);
+            let asks = !goes_on
+                && (self.scan.ends_with_question_mark() || self.scan.starts_with_interrogative());
             let (task_type, why) = if asks {
                 (
                     TaskType::Question,

@@ -521,17 +521,22 @@ fn compile_keywords(
             unless: rule.unless.clone(),
         })
         .collect();
-    let compiled = Keywords::builtin()
+    // Each step names its list, for the paths inside are counted from its own start.
+    let named = |list: &'static str| {
+        move |wrong: Vec<keywords::Problem>| {
+            let problem = |problem: keywords::Problem| {
+                Problem::error(format!("{list}{}", problem.path), problem.message)
+            };
+            wrong.into_iter().map(problem).collect::<Vec<_>>()
+        }
+    };
+    let edited = Keywords::builtin()
         .with_edits(&source.keywords)
-        .and_then(|edited| edited.with_rules(&rules));
-    match compiled {
+        .map_err(named("keywords"));
+    match edited.and_then(|edited| edited.with_rules(&rules).map_err(named("rules"))) {
         Ok(keywords) => Some(Some(Arc::new(keywords))),
         Err(wrong) => {
-            problems.extend(
-                wrong
-                    .into_iter()
-                    .map(|problem| Problem::error(problem.path, problem.message)),
-            );
+            problems.extend(wrong);
             None
         }
     }

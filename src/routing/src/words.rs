@@ -147,8 +147,8 @@ impl Words {
             .skip(first)
             .take(last.saturating_sub(first) + 1)
         {
-            let runs_on = span.unbroken && span.joined;
-            if !(phrase.is_empty() || runs_on) {
+            let goes_on = span.unbroken && span.joined;
+            if !phrase.is_empty() && !goes_on {
                 phrase.push(' ');
             }
             phrase.push_str(self.text_of(*span));

@@ -11,6 +11,7 @@ use crate::assessment::{Source, TOLERANCE};
 use crate::follow_up::FollowUp;
 use crate::hidden_message::one_line;
 use crate::keywords::Group;
+use crate::keywords::scan::MatchedTerm;
 use crate::reason::{Exclusion, Fallback};
 use crate::registry::ModelRef;
 use crate::rules::RuleId;
@@ -146,17 +147,25 @@ fn before(prepared: &Prepared<'_>) -> String {
 }
 
 fn evidence(reason: &crate::derive::Reason) -> String {
-    let words: Vec<_> = reason
-        .terms
-        .iter()
-        .map(|term| format!("`{}`", one_line(&term.words)))
-        .collect();
+    let words = quoted(&reason.terms);
     match (reason.group, words.is_empty()) {
-        (Some(group), false) => format!("{} in {}", words.join(", "), group.as_str()),
+        (Some(group), false) => format!("{words} in {}", group.as_str()),
         (Some(group), true) => group.as_str().to_owned(),
-        (None, false) => words.join(", "),
+        (None, false) => words,
         (None, true) => String::new(),
     }
+}
+
+/// The words that matched, each once, in the order they were found.
+fn quoted(terms: &[MatchedTerm]) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for term in terms {
+        let shown = format!("`{}`", one_line(&term.words));
+        if !words.contains(&shown) {
+            words.push(shown);
+        }
+    }
+    words.join(", ")
 }
 
 fn tell_rules(trace: &mut Trace, prepared: &Prepared<'_>, judged: &Judged) {
@@ -171,12 +180,11 @@ fn tell_rules(trace: &mut Trace, prepared: &Prepared<'_>, judged: &Judged) {
     }
     let scan = prepared.policy.keywords().scan(&prepared.text);
     for rule in &judged.fired {
-        let words: Vec<_> = rule_groups(&rule.id)
-            .iter()
+        let groups = rule_groups(&rule.id).iter();
+        let terms: Vec<_> = groups
             .flat_map(|group| scan.matched_terms(*group, SHOWN_TERMS))
-            .map(|term| format!("`{}`", one_line(&term.words)))
             .collect();
-        trace.step("rule", rule.id.clone(), words.join(", "));
+        trace.step("rule", rule.id.clone(), quoted(&terms));
     }
 }
 

@@ -138,6 +138,10 @@ groups! {
     FormQuestion = "form.question",
     /// Interrogatives of languages that put them elsewhere.
     FormQuestionAnywhere = "form.question_anywhere",
+    /// Openings of a short question that needs no question mark: `how do I`.
+    FormQuestionPlain = "form.question_plain",
+    /// Last words that ask, in languages that write no question mark: か, 吗.
+    FormQuestionEnd = "form.question_end",
     /// How an order in the form of a question starts.
     FormPolite = "form.polite",
     /// The same for languages that end with it.

@@ -11,6 +11,9 @@ use crate::words::{Stream, Words};
 /// Words that may lie before the first one that matters (`form.lead`).
 const MAX_LEAD: usize = 8;
 
+/// Longest question that is one without its mark, in words.
+const MAX_PLAIN_QUESTION: usize = 20;
+
 /// What may stand behind a "no" that answers what came before.
 const STOPS: &[char] = &[
     ',', '.', '!', ';', ':', '-', '–', '—', '…', '\n', '，', '、', '。', '！',
@@ -256,7 +259,8 @@ impl<'a> Scan<'a> {
                 })
     }
 
-    /// Whether the trimmed text ends with a question mark, of any script, perhaps followed by closing quotes.
+    /// Whether the trimmed text ends with a question mark, of any script, perhaps followed by closing quotes; or with a
+    /// word that stands for one.
     #[must_use]
     pub fn ends_with_question_mark(&self) -> bool {
         let end = self.text.trim_end_matches(|c: char| {
@@ -266,7 +270,12 @@ impl<'a> Scan<'a> {
                     '"' | '\'' | ')' | '!' | '”' | '’' | '»' | '`' | '*' | '_' | '！'
                 )
         });
+        let last = self.words.len(Stream::Plain).checked_sub(1);
         end.ends_with(['?', '？', '؟'])
+            || self
+                .all(Group::FormQuestionEnd)
+                .iter()
+                .any(|found| found.stream == Stream::Plain && Some(found.last) == last)
     }
 
     /// Whether the text starts with an interrogative.
@@ -275,18 +284,25 @@ impl<'a> Scan<'a> {
         self.starts_with(Group::FormQuestion)
     }
 
-    /// Question form (routing.md 4.3). Ours: in languages whose interrogatives do not come first, one anywhere will do.
+    /// Question form (routing.md 4.3). Ours: in languages whose interrogatives do not come first, one anywhere will do;
+    /// and a short text that opens like `how do I` asks without the mark as well.
     #[must_use]
     pub fn question_form(&self) -> bool {
-        self.ends_with_question_mark()
-            && (self.starts_with_interrogative() || self.matches(Group::FormQuestionAnywhere))
+        if self.ends_with_question_mark() {
+            self.starts_with_interrogative() || self.matches(Group::FormQuestionAnywhere)
+        } else {
+            self.words.reading_length() <= MAX_PLAIN_QUESTION
+                && !self.text.contains(['?', '？'])
+                && self.starts_with(Group::FormQuestionPlain)
+        }
     }
 
     /// An order in the form of a question (routing.md 4.3): starts politely and matches a type that changes something.
+    /// Ours: or one that designs or studies, as `can you compare …?` wants more than a word in reply.
     #[must_use]
     pub fn polite(&self) -> bool {
         (self.starts_with(Group::FormPolite) || self.matches(Group::FormPoliteAnywhere))
-            && CHANGING_TYPES.iter().any(|group| self.matches(*group))
+            && ORDERED_TYPES.iter().any(|group| self.matches(*group))
     }
 
     /// Only an explanation is wanted (routing.md 4.3).
@@ -368,8 +384,8 @@ const QUOTABLE: &[Group] = &[
     Group::FormRun,
 ];
 
-/// Types that change something: a polite question with one of them is an order.
-const CHANGING_TYPES: &[Group] = &[
+/// Types that are work: a polite question with one of them is an order.
+const ORDERED_TYPES: &[Group] = &[
     Group::TypeSecurity,
     Group::TypeDebugging,
     Group::TypeTest,
@@ -378,6 +394,8 @@ const CHANGING_TYPES: &[Group] = &[
     Group::TypeDocumentation,
     Group::TypeFeature,
     Group::TypeCodeEdit,
+    Group::TypeArchitecture,
+    Group::TypeResearch,
 ];
 
 /// A match here means that more than an explanation is wanted, or that something fails.

@@ -204,7 +204,17 @@ pub fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
         }
     })?;
     json.end().map_err(|error| malformed(&error))?;
+    refuse_lists_for_objects::<T>(text)?;
     Ok(value)
+}
+
+/// Derived readers take a list for a struct at any depth; an object is written as an object.
+fn refuse_lists_for_objects<T: DeserializeOwned>(text: &str) -> Result<(), Failure> {
+    let tree = serde_json::from_str(text).map_err(|error| malformed(&error))?;
+    match api::document::typed::<T>(tree) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::invalid(vec![error])),
+    }
 }
 
 fn malformed(error: &serde_json::Error) -> Failure {
