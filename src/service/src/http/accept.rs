@@ -1,0 +1,226 @@
+//! The accept loop: bounded connections, bounded waits on each, and an end that loses no request. When the process
+//! drains, connections that wait in the backlog are still taken, answers say `connection: close`, idle connections get a
+//! moment for a request that is on its way, and then only open requests go on.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use http::{HeaderValue, Request, Response, header};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tower::Service;
+
+use super::head_wait::{Waits, watched};
+use crate::runtime::{Phase, Shutdown};
+use crate::telemetry::RepeatedError;
+
+/// Largest request head in bytes.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+
+/// How long an idle connection stays open once the process drains: a request may be on its way.
+const CLOSE_GRACE: Duration = Duration::from_millis(300);
+
+/// Pause after an error of `accept` (out of file handles, most likely).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long the backlog must be silent before the listener is closed.
+const BACKLOG_WAIT: Duration = Duration::from_millis(5);
+
+/// Most connections taken from the backlog; the kernel keeps no more.
+const MAX_BACKLOG: usize = 1024;
+
+/// Bounds on connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionLimits {
+    /// Open at once; more wait in the kernel's backlog.
+    pub connections: usize,
+    /// From the first byte of a request's head to its last.
+    pub head_wait: Duration,
+    /// From one request to the next on the same connection.
+    pub idle_wait: Duration,
+    /// Without progress while an answer is written.
+    pub write_wait: Duration,
+}
+
+impl Default for ConnectionLimits {
+    /// 2048 connections; 10 s for a head (routing.md 18), 75 s idle (wire.md 2.3), 10 s for a stalled write.
+    fn default() -> Self {
+        Self {
+            connections: 2048,
+            head_wait: Duration::from_secs(10),
+            idle_wait: Duration::from_secs(75),
+            write_wait: Duration::from_secs(10),
+        }
+    }
+}
+
+impl ConnectionLimits {
+    /// Those of the admin port, which a scraper and a few probes call.
+    #[must_use]
+    pub fn admin() -> Self {
+        Self {
+            connections: 64,
+            ..Self::default()
+        }
+    }
+
+    const fn waits(&self) -> Waits {
+        Waits {
+            head: self.head_wait,
+            idle: self.idle_wait,
+            write: self.write_wait,
+        }
+    }
+}
+
+/// Serves `app` until the process drains and every open request is answered, or it stops. `accept_errors` counts what
+/// the system refuses to accept. Dropping it closes every connection.
+pub async fn serve(
+    listener: TcpListener,
+    app: Router,
+    limits: ConnectionLimits,
+    accept_errors: RepeatedError,
+    shutdown: Shutdown,
+) {
+    let slots = Arc::new(Semaphore::new(limits.connections));
+    let shutdown = Arc::new(shutdown);
+    let mut connections = JoinSet::new();
+    loop {
+        let (stream, slot) = tokio::select! {
+            biased;
+            () = shutdown.draining() => break,
+            Some(_) = connections.join_next() => continue,
+            accepted = accept(&listener, &slots, &accept_errors) => accepted,
+        };
+        let served = serve_connection(stream, app.clone(), limits, shutdown.clone());
+        connections.spawn(async move {
+            served.await;
+            drop(slot);
+        });
+    }
+    // Clients in the backlog have connected: they are served, not reset.
+    for _ in 0..MAX_BACKLOG {
+        let Ok(Ok((stream, _))) = timeout(BACKLOG_WAIT, listener.accept()).await else {
+            break;
+        };
+        connections.spawn(serve_connection(
+            stream,
+            app.clone(),
+            limits,
+            shutdown.clone(),
+        ));
+    }
+    drop(listener);
+    tokio::select! {
+        () = async { while connections.join_next().await.is_some() {} } => {}
+        () = shutdown.stopping() => {}
+    }
+}
+
+/// The next connection and its slot. Cancel safe.
+async fn accept(
+    listener: &TcpListener,
+    slots: &Arc<Semaphore>,
+    errors: &RepeatedError,
+) -> (TcpStream, OwnedSemaphorePermit) {
+    loop {
+        let Ok(slot) = slots.clone().acquire_owned().await else {
+            return std::future::pending().await;
+        };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                if let Some(count) = errors.recovered() {
+                    tracing::info!(count, "connections are accepted again");
+                }
+                return (stream, slot);
+            }
+            // The client went away between connect and accept.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(error) => {
+                if let Some(count) = errors.occurred() {
+                    tracing::error!(%error, count, "cannot accept a connection");
+                }
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Serves one connection, over TCP or, in tests, over anything that reads and writes.
+async fn serve_connection<S>(
+    stream: S,
+    app: Router,
+    limits: ConnectionLimits,
+    shutdown: Arc<Shutdown>,
+) where
+    S: Connection,
+{
+    stream.prepare();
+    let (stream, timer) = watched(stream, limits.waits());
+    let closing = shutdown.clone();
+    let service = service_fn(move |request| answer(app.clone(), closing.clone(), request));
+    let mut connection = pin!(
+        http1::Builder::new()
+            .timer(timer)
+            .header_read_timeout(limits.idle_wait)
+            .max_buf_size(MAX_HEAD_BYTES)
+            .serve_connection(TokioIo::new(stream), service)
+    );
+    tokio::select! {
+        biased;
+        _ = connection.as_mut() => return,
+        () = shutdown.draining() => {}
+    }
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = tokio::time::sleep(CLOSE_GRACE) => {}
+        () = shutdown.stopping() => return,
+    }
+    connection.as_mut().graceful_shutdown();
+    tokio::select! {
+        _ = connection.as_mut() => {}
+        () = shutdown.stopping() => {}
+    }
+}
+
+async fn answer(
+    mut app: Router,
+    shutdown: Arc<Shutdown>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
+    let mut response = app.call(request).await?;
+    if shutdown.phase() != Phase::Running {
+        response
+            .headers_mut()
+            .insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    Ok(response)
+}
+
+/// What a connection can be made of.
+trait Connection: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// Sets what the transport can be told.
+    fn prepare(&self) {}
+}
+
+impl Connection for TcpStream {
+    fn prepare(&self) {
+        // Small answers must not wait for an acknowledgement. A socket that refuses is already closed.
+        let _ = self.set_nodelay(true);
+    }
+}
+
+#[cfg(test)]
+mod tests;

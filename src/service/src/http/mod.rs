@@ -1,0 +1,110 @@
+//! The HTTP stack every server of ours shares. [`Stack`] puts the layers around a program's routes in one order:
+//! request id, metrics, panics, origin, and for guarded routes the bearer token and the bound on requests in flight.
+//! Bodies are read by [`JsonBody`]; connections are accepted by [`accept::serve`].
+
+pub mod accept;
+mod admission;
+mod auth;
+mod body;
+mod head_wait;
+mod json_depth;
+mod observe;
+mod origin;
+mod panics;
+mod request_id;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, Method, StatusCode, header};
+use prometheus::IntCounter;
+use serde::Serialize;
+
+pub use admission::{Admission, AdmissionLimits};
+pub use auth::{Authority, LOCAL_TENANT, Tenant, TokenError, TokenFile};
+pub use body::{BodyLimits, JsonBody, parse_json};
+pub use observe::HttpMetrics;
+pub use origin::{HostRule, Origin, OriginError, Origins};
+pub use request_id::RequestId;
+
+use crate::problem::{Problem, Slug};
+
+/// The layers of one server. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Stack {
+    /// Counts and times every request.
+    pub metrics: HttpMetrics,
+    /// `relay_task_panics_total`.
+    pub task_panics: IntCounter,
+    /// Which browser origins and hosts may call.
+    pub origins: Arc<Origins>,
+    /// Who may call guarded routes.
+    pub authority: Arc<Authority>,
+    /// How many guarded requests may be open.
+    pub admission: Arc<Admission>,
+}
+
+/// A program's routes by what they ask of a caller.
+#[derive(Debug, Default)]
+pub struct Routes {
+    /// Nothing: health and readiness.
+    pub open: Router,
+    /// The token, but no slot: metrics must be readable when the server is full.
+    pub unqueued: Router,
+    /// The token and a slot: everything that works.
+    pub guarded: Router,
+}
+
+impl Stack {
+    /// Wraps a program's routes. Unknown paths and methods are answered as problems.
+    pub fn layered(&self, routes: Routes) -> Router {
+        let Routes {
+            open,
+            unqueued,
+            guarded,
+        } = routes;
+        let admitted = guarded.layer(from_fn_with_state(self.admission.clone(), admission::admit));
+        let known = unqueued.merge(admitted).layer(from_fn_with_state(
+            self.authority.clone(),
+            auth::authenticate,
+        ));
+        open.merge(known)
+            .fallback(|| async { Problem::new(Slug::NotFound, "there is no such path") })
+            .method_not_allowed_fallback(method_not_allowed)
+            .layer(from_fn_with_state(self.origins.clone(), origin::check))
+            .layer(from_fn_with_state(self.task_panics.clone(), panics::catch))
+            .layer(from_fn_with_state(self.metrics.clone(), observe::observe))
+            .layer(axum::middleware::from_fn(request_id::stamp))
+    }
+}
+
+/// 200 with a value as compact JSON.
+pub fn json_response<T: Serialize>(value: &T) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(body) => {
+            let kind = HeaderValue::from_static("application/json");
+            ([(header::CONTENT_TYPE, kind)], body).into_response()
+        }
+        Err(error) => {
+            tracing::error!(%error, "an answer cannot be written as JSON");
+            Problem::of_status(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the answer cannot be written as JSON",
+            )
+            .into_response()
+        }
+    }
+}
+
+async fn method_not_allowed(method: Method) -> Problem {
+    Problem::of_status(
+        StatusCode::METHOD_NOT_ALLOWED,
+        format!("this path does not answer {method}"),
+    )
+    .with_hint("the methods it answers are in the `allow` header")
+}
+
+#[cfg(test)]
+mod tests;
