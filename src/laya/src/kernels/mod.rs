@@ -22,7 +22,7 @@ pub(crate) use gemm::{Activation, Epilogue, Quantized, product_f32, product_i8};
 pub(crate) use level::Level;
 pub use level::{CpuFeatures, UnsupportedCpu};
 pub(crate) use pack::{Layout, PackedF32, PackedI8, f16_to_f32, f32_to_f16};
-pub(crate) use rowwise::{layer_norm, quantize};
+pub(crate) use rowwise::{layer_norm, layer_norm_bytes, quantize};
 
 /// Columns of a packed panel of weights, and of a tile.
 pub(crate) const PANEL: usize = 32;

@@ -37,6 +37,34 @@ pub(crate) fn layer_norm(
     }
 }
 
+/// [`layer_norm`] and [`quantize`] in one pass: the normalised row never leaves the cache.
+///
+/// # Panics
+/// When `x` is too short, or `bytes` was not reshaped for the width.
+pub(crate) fn layer_norm_bytes(
+    level: Level,
+    (x, ldx): (&[f32], usize),
+    weight: &[f32],
+    bias: Option<&[f32]>,
+    eps: f32,
+    bytes: &mut Quantized,
+) {
+    let (d, rows, stride, top) = (weight.len(), bytes.rows, bytes.stride, f32::from(level.activation_max()));
+    let pass = |row: &mut Vec<f32>, (i, ((out, scale), zero)): (usize, ((&mut [u8], &mut f32), &mut i32))| {
+        norm_row(level, &x[i * ldx..][..d], weight, bias, eps, row);
+        quantize_row(level, row, top, &mut out[..d], scale, zero);
+    };
+    let (data, scale, zero) = (&mut bytes.data, &mut bytes.scale, &mut bytes.zero);
+    if rows * d <= SERIAL_VALUES {
+        let mut row = vec![0f32; d];
+        let each = data.chunks_mut(stride).zip(scale.iter_mut()).zip(zero.iter_mut()).enumerate();
+        each.for_each(|item| pass(&mut row, item));
+    } else {
+        let each = data.par_chunks_mut(stride).zip(scale.par_iter_mut()).zip(zero.par_iter_mut()).enumerate();
+        each.with_min_len(8).for_each_init(|| vec![0f32; d], pass);
+    }
+}
+
 multiversion! {
     fn norm_row(x: &[f32], weight: &[f32], bias: Option<&[f32]>, eps: f32, out: &mut [f32]) = norm_row_body
 }
