@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use decision::json::{Object, Value, json_text};
 
 /// Largest width of the model.
 const MAX_WIDTH: u64 = 8192;
@@ -84,9 +84,9 @@ pub enum Reach {
 ///
 /// # Errors
 /// One sentence.
-pub(crate) fn agent(config: &Map<String, Value>) -> Result<AgentConfig, String> {
+pub(crate) fn agent(config: &Object) -> Result<AgentConfig, String> {
     let encoder = match config.get("encoder") {
-        Some(Value::String(name)) => name.clone(),
+        Some(Value::String(name)) => name.to_string_lossy(),
         _ => return Err("'encoder' is no text".to_owned()),
     };
     if config.get("option_layout").is_some_and(|v| v.as_str() == Some("parallel")) {
@@ -95,7 +95,7 @@ pub(crate) fn agent(config: &Map<String, Value>) -> Result<AgentConfig, String> 
     let act_outputs = match config.get("act_costs") {
         None | Some(Value::Null) => None,
         Some(Value::Object(costs)) => Some(costs.len() + 1),
-        Some(Value::Array(costs)) => Some(costs.len() + 1),
+        Some(Value::List(costs)) => Some(costs.len() + 1),
         Some(_) => return Err("'act_costs' is no table".to_owned()),
     };
     Ok(AgentConfig {
@@ -108,17 +108,18 @@ pub(crate) fn agent(config: &Map<String, Value>) -> Result<AgentConfig, String> 
     })
 }
 
-fn temperatures(config: &Map<String, Value>) -> Temperatures {
+fn temperatures(config: &Object) -> Temperatures {
     let mut out = Temperatures::default();
-    if let Some(Value::Array(list)) = config.get("temperature") {
+    if let Some(Value::List(list)) = config.get("temperature") {
         for (i, (slot, value)) in out.by_type.iter_mut().zip(list).enumerate() {
             *slot = temperature(&format!("temperature[{i}]"), value, &mut out.warnings);
         }
     }
     if let Some(Value::Object(buckets)) = config.get("temperature_by_options") {
         for (bucket, value) in buckets {
+            let bucket = bucket.to_string_lossy();
             let value = temperature(&format!("temperature_by_options['{bucket}']"), value, &mut out.warnings);
-            out.by_bucket.insert(bucket.clone(), value);
+            out.by_bucket.insert(bucket, value);
         }
     }
     out
@@ -126,16 +127,15 @@ fn temperatures(config: &Map<String, Value>) -> Temperatures {
 
 fn temperature(name: &str, value: &Value, warnings: &mut Vec<String>) -> f32 {
     let number = match value {
-        Value::Number(number) => number.as_f64(),
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
+        Value::String(text) => text.as_str().and_then(|text| text.trim().parse().ok()),
+        number => number.as_f64(),
     };
     let served = match number {
         Some(number) if number.is_finite() => number.clamp(0.5, 5.0),
         _ => 1.0,
     };
     if number != Some(served) {
-        warnings.push(format!("{name} is {value}, served as {served}"));
+        warnings.push(format!("{name} is {}, served as {served}", json_text(value)));
     }
     served as f32
 }
@@ -144,9 +144,9 @@ fn temperature(name: &str, value: &Value, warnings: &mut Vec<String>) -> f32 {
 ///
 /// # Errors
 /// One sentence.
-pub(crate) fn encoder(config: &Map<String, Value>) -> Result<EncoderConfig, String> {
+pub(crate) fn encoder(config: &Object) -> Result<EncoderConfig, String> {
     for key in ["attention_bias", "mlp_bias", "norm_bias"] {
-        if config.get(key).is_some_and(|v| v == &Value::Bool(true)) {
+        if config.get(key).and_then(Value::as_bool) == Some(true) {
             return Err(format!("'{key}' is true, encoders with biases are not supported"));
         }
     }
@@ -164,7 +164,7 @@ pub(crate) fn encoder(config: &Map<String, Value>) -> Result<EncoderConfig, Stri
         None | Some(Value::Null) => {
             (0..count).map(|i| if i.is_multiple_of(every) { Reach::Global } else { Reach::Local }).collect()
         }
-        Some(Value::Array(types)) if types.len() == count => {
+        Some(Value::List(types)) if types.len() == count => {
             types.iter().map(|t| if t.as_str() == Some("full_attention") { Reach::Global } else { Reach::Local }).collect()
         }
         Some(_) => return Err(format!("'layer_types' is no list of {count}")),
@@ -188,7 +188,7 @@ pub(crate) fn encoder(config: &Map<String, Value>) -> Result<EncoderConfig, Stri
     })
 }
 
-fn theta(config: &Map<String, Value>, kind: &str, default: f64) -> Result<f64, String> {
+fn theta(config: &Object, kind: &str, default: f64) -> Result<f64, String> {
     let nested = config.get("rope_parameters").and_then(Value::as_object);
     let own = nested.and_then(|n| n.get(kind)).and_then(Value::as_object).map(|n| number(n, "rope_theta")).transpose()?.flatten();
     let flat = nested.map(|n| number(n, "rope_theta")).transpose()?.flatten();
@@ -197,18 +197,21 @@ fn theta(config: &Map<String, Value>, kind: &str, default: f64) -> Result<f64, S
     if theta.is_finite() && theta >= 1.0 { Ok(theta) } else { Err(format!("rope theta {theta} of {kind} is below 1")) }
 }
 
-fn number(config: &Map<String, Value>, key: &str) -> Result<Option<f64>, String> {
+fn number(config: &Object, key: &str) -> Result<Option<f64>, String> {
     match config.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => value.as_f64().map(Some).ok_or_else(|| format!("'{key}' is no number")),
     }
 }
 
-fn size(config: &Map<String, Value>, key: &str, default: Option<u64>, low: u64, high: u64) -> Result<usize, String> {
+fn size(config: &Object, key: &str, default: Option<u64>, low: u64, high: u64) -> Result<usize, String> {
     let value = match (config.get(key), default) {
         (None | Some(Value::Null), Some(default)) => default,
         (None | Some(Value::Null), None) => return Err(format!("'{key}' is missing")),
-        (Some(value), _) => value.as_u64().ok_or_else(|| format!("'{key}' is {value}, expected an integer"))?,
+        (Some(Value::Integer(integer)), _) => {
+            integer.as_i64().and_then(|i| u64::try_from(i).ok()).ok_or_else(|| format!("'{key}' is {integer}, expected {low}..={high}"))?
+        }
+        (Some(value), _) => return Err(format!("'{key}' is {}, expected an integer", json_text(value))),
     };
     if (low..=high).contains(&value) { Ok(value as usize) } else { Err(format!("'{key}' is {value}, expected {low}..={high}")) }
 }
@@ -219,10 +222,10 @@ mod tests {
 
     use super::*;
 
-    fn map(value: Value) -> Map<String, Value> {
-        match value {
-            Value::Object(map) => map,
-            other => panic!("{other} is no table"),
+    fn map(value: serde_json::Value) -> Object {
+        match decision::json::read(value.to_string().as_bytes()) {
+            Ok(Value::Object(object)) => object,
+            other => panic!("{other:?} is no table"),
         }
     }
 
@@ -240,12 +243,12 @@ mod tests {
         assert_eq!((read.max_len, read.head_max_len, read.act_outputs), (512, 192, None));
     }
 
-    fn modern(extra: Value) -> Map<String, Value> {
-        let mut base = map(json!({
+    fn modern(extra: serde_json::Value) -> Object {
+        let base = json!({
             "vocab_size": 100, "hidden_size": 64, "num_attention_heads": 2, "num_hidden_layers": 4, "intermediate_size": 96,
-        }));
-        base.extend(map(extra));
-        base
+        });
+        // A later member wins.
+        map(base).into_iter().chain(map(extra)).collect()
     }
 
     #[test]
@@ -284,7 +287,7 @@ mod tests {
             ("width", json!({"hidden_size": 8193}), "'hidden_size' is 8193"),
             ("vocabulary", json!({"vocab_size": (1u64 << 20) + 1}), "'vocab_size'"),
             ("layers", json!({"num_hidden_layers": 129}), "'num_hidden_layers'"),
-            ("negative", json!({"intermediate_size": -1}), "expected an integer"),
+            ("negative", json!({"intermediate_size": -1}), "'intermediate_size' is -1"),
             ("heads", json!({"num_attention_heads": 3}), "3 heads do not divide"),
             ("bias", json!({"attention_bias": true}), "biases"),
             ("types", json!({"layer_types": ["full_attention"]}), "no list of 4"),

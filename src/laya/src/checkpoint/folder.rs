@@ -116,7 +116,7 @@ impl Folder {
 }
 
 /// A configuration as a JSON object of at most 64 levels.
-pub(crate) fn table(bytes: &[u8]) -> Result<serde_json::Map<String, serde_json::Value>, String> {
+pub(crate) fn table(bytes: &[u8]) -> Result<decision::json::Object, String> {
     let (mut depth, mut text, mut escaped) = (0usize, false, false);
     for byte in bytes {
         match (text, *byte) {
@@ -131,11 +131,16 @@ pub(crate) fn table(bytes: &[u8]) -> Result<serde_json::Map<String, serde_json::
             return Err(format!("nested deeper than {MAX_LEVELS} levels"));
         }
     }
-    match serde_json::from_slice(bytes) {
-        Ok(serde_json::Value::Object(map)) => Ok(map),
+    match decision::json::read(bytes) {
+        Ok(decision::json::Value::Object(object)) => Ok(object),
         Ok(_) => Err("not a JSON object".to_owned()),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// SHA-256 in lower-case hexadecimal digits.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
 }
 
 /// Lower-case hexadecimal digits.

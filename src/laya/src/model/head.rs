@@ -1,6 +1,8 @@
 //! The decision head: type embedding, transformer layers over the encoder's output, a logit at each marker and the act
 //! distribution at `CLS` (wire.md 11). Only those positions are read, so the last layer computes only them.
 
+use decision::contract::Kind;
+
 use crate::kernels::{Activation, Attention, Level, Span, attend};
 
 use super::encoder::copy_rows;
@@ -13,7 +15,7 @@ pub(super) fn decide(model: &Model, level: Level, rows: &[TokenRow<'_>], spans: 
     let d = model.width;
     let tokens: usize = spans.iter().map(|s| s.len).sum();
     for (row, span) in rows.iter().zip(spans) {
-        let embedding = &model.types[row.kind.index() * d..][..d];
+        let embedding = &model.types[kind_index(row.kind) * d..][..d];
         for token in work.stream[span.start * d..(span.start + span.len) * d].chunks_exact_mut(d) {
             token.iter_mut().zip(embedding).for_each(|(v, e)| *v += e);
         }
@@ -89,7 +91,7 @@ fn outputs(model: &Model, level: Level, rows: &[TokenRow<'_>], read: usize, work
     let n = model.act.outputs;
     let mut act = vec![0f32; rows.len() * n];
     model.act.out.apply(level, &operand, Activation::Store, (&mut act, n));
-    logits.into_iter().zip(act.chunks_exact(n)).map(|(logits, act)| RowOutput { logits, act: softmax(act) }).collect()
+    logits.into_iter().zip(act.chunks_exact(n)).map(|(logits, act)| RowOutput { logits, act_logits: act.to_vec() }).collect()
 }
 
 const ACT: usize = crate::checkpoint::ACT_WIDTH;
@@ -110,8 +112,17 @@ fn features(logits: &[f32]) -> [f32; 4] {
     [best, best - second, entropy / k.ln(), k / 255.0]
 }
 
+/// The row of a type in the type embedding, and its place in a list of temperatures.
+pub(crate) const fn kind_index(kind: Kind) -> usize {
+    match kind {
+        Kind::Choice => 0,
+        Kind::Score => 1,
+        Kind::Noul => 2,
+    }
+}
+
 /// Softmax in f32.
-pub(crate) fn softmax(logits: &[f32]) -> Vec<f32> {
+fn softmax(logits: &[f32]) -> Vec<f32> {
     let top = logits.iter().fold(f32::NEG_INFINITY, |m, v| m.max(*v));
     let mut p: Vec<f32> = logits.iter().map(|v| (v - top).exp()).collect();
     let sum: f32 = p.iter().sum();

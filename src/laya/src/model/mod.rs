@@ -8,8 +8,11 @@ mod pass;
 mod rope;
 mod weights;
 
+pub(crate) use head::kind_index;
 pub(crate) use linear::Linear;
 pub use pass::{RowOutput, TokenRow};
+#[cfg(test)]
+pub(crate) use pass::encode_cls;
 pub(crate) use pass::{Workspace, forward, workspace_bound};
 pub(crate) use rope::Ropes;
 pub(crate) use weights::{ActHead, Embedding, EncoderLayer, HeadLayer, Model, Norm, Scorer};

@@ -1,6 +1,6 @@
 //! One pass: rows of tokens packed one behind the other, without padding, through encoder and head.
 
-use decision::question::Kind;
+use decision::contract::Kind;
 
 use crate::kernels::{Buffer, Level, Scratch, Span};
 
@@ -23,8 +23,8 @@ pub struct TokenRow<'a> {
 pub struct RowOutput {
     /// One logit per marker.
     pub logits: Vec<f32>,
-    /// The act distribution; index 0 is "act".
-    pub act: Vec<f32>,
+    /// One logit per outcome of the act head; index 0 is "act".
+    pub act_logits: Vec<f32>,
 }
 
 /// Buffers of one pass, kept for the next.
