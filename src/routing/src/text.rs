@@ -36,7 +36,11 @@ pub fn suffix(text: &str, limit: usize) -> &str {
 #[must_use]
 pub fn cut(text: &str, limit: usize) -> String {
     let kept = prefix(text, limit);
-    if kept.len() == text.len() { text.to_owned() } else { format!("{kept}…") }
+    if kept.len() == text.len() {
+        text.to_owned()
+    } else {
+        format!("{kept}…")
+    }
 }
 
 #[cfg(test)]

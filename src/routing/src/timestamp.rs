@@ -26,5 +26,6 @@ pub fn serialize<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok
 /// When the text is no RFC 3339 time.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
     let text = String::deserialize(deserializer)?;
-    text.parse().map_err(|_| D::Error::custom(format!("`{text}` is no RFC 3339 time")))
+    text.parse()
+        .map_err(|_| D::Error::custom(format!("`{text}` is no RFC 3339 time")))
 }
