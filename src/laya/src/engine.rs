@@ -78,9 +78,17 @@ impl Engine {
     pub fn new(options: EngineOptions) -> Result<Self, EngineError> {
         let granted = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = options.threads.filter(|n| *n > 0).unwrap_or_else(granted);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("laya-{i}"));
-        let pool = pool.build().map_err(|source| EngineError { threads, source })?;
-        Ok(Self { pool, level: Level::detect(options.cpu), spare: Mutex::new(Vec::new()) })
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|i| format!("laya-{i}"));
+        let pool = pool
+            .build()
+            .map_err(|source| EngineError { threads, source })?;
+        Ok(Self {
+            pool,
+            level: Level::detect(options.cpu),
+            spare: Mutex::new(Vec::new()),
+        })
     }
 
     /// Number of threads.
@@ -108,11 +116,17 @@ impl Engine {
     ///
     /// # Errors
     /// When a row is not one that the model can read.
-    pub fn run(&self, checkpoint: &Checkpoint, rows: &[TokenRow<'_>]) -> Result<Vec<RowOutput>, RunError> {
+    pub fn run(
+        &self,
+        checkpoint: &Checkpoint,
+        rows: &[TokenRow<'_>],
+    ) -> Result<Vec<RowOutput>, RunError> {
         let model = checkpoint.model();
         check(rows, model.embedding.tokens())?;
         let mut work = self.take(model.precision);
-        let outputs = self.pool.install(|| forward(model, self.level, rows, &mut work));
+        let outputs = self
+            .pool
+            .install(|| forward(model, self.level, rows, &mut work));
         self.put_back(model.precision, work);
         Ok(outputs)
     }
@@ -120,8 +134,20 @@ impl Engine {
     /// Most memory in bytes that the buffers of a pass take: `tokens` in all, the longest row `longest`, `options`
     /// options in all.
     #[must_use]
-    pub fn pass_bytes(&self, checkpoint: &Checkpoint, tokens: usize, longest: usize, options: usize) -> usize {
-        workspace_bound(checkpoint.model(), tokens, longest, 2 * options, self.threads())
+    pub fn pass_bytes(
+        &self,
+        checkpoint: &Checkpoint,
+        tokens: usize,
+        longest: usize,
+        options: usize,
+    ) -> usize {
+        workspace_bound(
+            checkpoint.model(),
+            tokens,
+            longest,
+            2 * options,
+            self.threads(),
+        )
     }
 
     fn take(&self, precision: Precision) -> Workspace {
@@ -141,25 +167,41 @@ impl Engine {
 
     /// Gives the memory of idle buffers back.
     pub fn release_buffers(&self) {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.spare
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
     }
 
     /// Memory that idle buffers hold.
     #[must_use]
     pub fn buffer_bytes(&self) -> usize {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|(_, work)| work.held_bytes()).sum()
+        self.spare
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .map(|(_, work)| work.held_bytes())
+            .sum()
     }
 
     #[cfg(test)]
-    pub(crate) fn encode_cls(&self, checkpoint: &Checkpoint, rows: &[TokenRow<'_>]) -> Vec<Vec<f32>> {
+    pub(crate) fn encode_cls(
+        &self,
+        checkpoint: &Checkpoint,
+        rows: &[TokenRow<'_>],
+    ) -> Vec<Vec<f32>> {
         let mut work = self.take(checkpoint.precision());
-        self.pool.install(|| crate::model::encode_cls(checkpoint.model(), self.level, rows, &mut work))
+        self.pool
+            .install(|| crate::model::encode_cls(checkpoint.model(), self.level, rows, &mut work))
     }
 }
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("threads", &self.threads()).field("kernels", &self.kernels()).finish_non_exhaustive()
+        f.debug_struct("Engine")
+            .field("threads", &self.threads())
+            .field("kernels", &self.kernels())
+            .finish_non_exhaustive()
     }
 }
 
@@ -169,12 +211,20 @@ fn check(rows: &[TokenRow<'_>], tokens: usize) -> Result<(), RunError> {
             return Err(RunError::EmptyRow { row });
         }
         if let Some(token) = ids.iter().find(|id| **id as usize >= tokens) {
-            return Err(RunError::UnknownToken { row, token: *token, tokens });
+            return Err(RunError::UnknownToken {
+                row,
+                token: *token,
+                tokens,
+            });
         }
         let mut least = 1;
         for marker in *markers {
             if *marker < least || *marker >= ids.len() {
-                return Err(RunError::BadMarker { row, marker: *marker, len: ids.len() });
+                return Err(RunError::BadMarker {
+                    row,
+                    marker: *marker,
+                    len: ids.len(),
+                });
             }
             least = marker + 1;
         }
@@ -225,13 +275,33 @@ mod tests {
     #[test]
     fn rows_that_the_model_cannot_read_are_refused() {
         fn row<'a>(ids: &'a [u32], markers: &'a [usize]) -> TokenRow<'a> {
-            TokenRow { ids, markers, kind: Kind::Choice }
+            TokenRow {
+                ids,
+                markers,
+                kind: Kind::Choice,
+            }
         }
         assert_eq!(check(&[row(&[1, 2], &[1])], 3), Ok(()));
-        assert_eq!(check(&[row(&[], &[])], 3), Err(RunError::EmptyRow { row: 0 }));
-        assert_eq!(check(&[row(&[1, 3], &[])], 3), Err(RunError::UnknownToken { row: 0, token: 3, tokens: 3 }));
+        assert_eq!(
+            check(&[row(&[], &[])], 3),
+            Err(RunError::EmptyRow { row: 0 })
+        );
+        assert_eq!(
+            check(&[row(&[1, 3], &[])], 3),
+            Err(RunError::UnknownToken {
+                row: 0,
+                token: 3,
+                tokens: 3
+            })
+        );
         for markers in [&[0][..], &[2], &[1, 1]] {
-            assert!(matches!(check(&[row(&[1, 2], markers)], 3), Err(RunError::BadMarker { .. })), "{markers:?}");
+            assert!(
+                matches!(
+                    check(&[row(&[1, 2], markers)], 3),
+                    Err(RunError::BadMarker { .. })
+                ),
+                "{markers:?}"
+            );
         }
     }
 }

@@ -41,7 +41,11 @@ impl Mapped {
             if range.is_empty() {
                 return Ok(());
             }
-            return match self.0.advise_range(memmap2::Advice::PopulateRead, range.start, range.len()) {
+            return match self.0.advise_range(
+                memmap2::Advice::PopulateRead,
+                range.start,
+                range.len(),
+            ) {
                 Err(error) if error.raw_os_error() == Some(INVALID) => Ok(()),
                 result => result,
             };
@@ -62,7 +66,13 @@ impl Mapped {
             if start < end {
                 // SAFETY: the mapping is backed by a file and was never written, so dropped pages come back with the
                 // same content.
-                let _ = unsafe { self.0.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, end - start) };
+                let _ = unsafe {
+                    self.0.unchecked_advise_range(
+                        memmap2::UncheckedAdvice::DontNeed,
+                        start,
+                        end - start,
+                    )
+                };
             }
         }
         #[cfg(not(target_os = "linux"))]

@@ -44,7 +44,11 @@ pub struct Temperatures {
 
 impl Default for Temperatures {
     fn default() -> Self {
-        Self { by_type: [1.0; 3], by_bucket: BTreeMap::new(), warnings: Vec::new() }
+        Self {
+            by_type: [1.0; 3],
+            by_bucket: BTreeMap::new(),
+            warnings: Vec::new(),
+        }
     }
 }
 
@@ -89,7 +93,10 @@ pub(crate) fn agent(config: &Object) -> Result<AgentConfig, String> {
         Some(Value::String(name)) => name.to_string_lossy(),
         _ => return Err("'encoder' is no text".to_owned()),
     };
-    if config.get("option_layout").is_some_and(|v| v.as_str() == Some("parallel")) {
+    if config
+        .get("option_layout")
+        .is_some_and(|v| v.as_str() == Some("parallel"))
+    {
         return Err("option_layout 'parallel' is not supported".to_owned());
     }
     let act_outputs = match config.get("act_costs") {
@@ -118,7 +125,11 @@ fn temperatures(config: &Object) -> Temperatures {
     if let Some(Value::Object(buckets)) = config.get("temperature_by_options") {
         for (bucket, value) in buckets {
             let bucket = bucket.to_string_lossy();
-            let value = temperature(&format!("temperature_by_options['{bucket}']"), value, &mut out.warnings);
+            let value = temperature(
+                &format!("temperature_by_options['{bucket}']"),
+                value,
+                &mut out.warnings,
+            );
             out.by_bucket.insert(bucket, value);
         }
     }
@@ -135,7 +146,10 @@ fn temperature(name: &str, value: &Value, warnings: &mut Vec<String>) -> f32 {
         _ => 1.0,
     };
     if number != Some(served) {
-        warnings.push(format!("{name} is {}, served as {served}", json_text(value)));
+        warnings.push(format!(
+            "{name} is {}, served as {served}",
+            json_text(value)
+        ));
     }
     served as f32
 }
@@ -147,26 +161,49 @@ fn temperature(name: &str, value: &Value, warnings: &mut Vec<String>) -> f32 {
 pub(crate) fn encoder(config: &Object) -> Result<EncoderConfig, String> {
     for key in ["attention_bias", "mlp_bias", "norm_bias"] {
         if config.get(key).and_then(Value::as_bool) == Some(true) {
-            return Err(format!("'{key}' is true, encoders with biases are not supported"));
+            return Err(format!(
+                "'{key}' is true, encoders with biases are not supported"
+            ));
         }
     }
-    if let Some(name) = config.get("hidden_activation").and_then(Value::as_str).filter(|name| *name != "gelu") {
-        return Err(format!("hidden_activation '{name}' is not supported, expected 'gelu'"));
+    if let Some(name) = config
+        .get("hidden_activation")
+        .and_then(Value::as_str)
+        .filter(|name| *name != "gelu")
+    {
+        return Err(format!(
+            "hidden_activation '{name}' is not supported, expected 'gelu'"
+        ));
     }
     let width = size(config, "hidden_size", None, 2, MAX_WIDTH)?;
     let heads = size(config, "num_attention_heads", None, 1, MAX_WIDTH)?;
     if !width.is_multiple_of(heads) || !(width / heads).is_multiple_of(2) {
-        return Err(format!("{heads} heads do not divide a width of {width} into even parts"));
+        return Err(format!(
+            "{heads} heads do not divide a width of {width} into even parts"
+        ));
     }
     let count = size(config, "num_hidden_layers", None, 1, MAX_LAYERS)?;
     let every = size(config, "global_attn_every_n_layers", Some(3), 1, MAX_LAYERS)?;
     let layers = match config.get("layer_types") {
-        None | Some(Value::Null) => {
-            (0..count).map(|i| if i.is_multiple_of(every) { Reach::Global } else { Reach::Local }).collect()
-        }
-        Some(Value::List(types)) if types.len() == count => {
-            types.iter().map(|t| if t.as_str() == Some("full_attention") { Reach::Global } else { Reach::Local }).collect()
-        }
+        None | Some(Value::Null) => (0..count)
+            .map(|i| {
+                if i.is_multiple_of(every) {
+                    Reach::Global
+                } else {
+                    Reach::Local
+                }
+            })
+            .collect(),
+        Some(Value::List(types)) if types.len() == count => types
+            .iter()
+            .map(|t| {
+                if t.as_str() == Some("full_attention") {
+                    Reach::Global
+                } else {
+                    Reach::Local
+                }
+            })
+            .collect(),
         Some(_) => return Err(format!("'layer_types' is no list of {count}")),
     };
     let norm_eps = number(config, "norm_eps")?.unwrap_or(1e-5);
@@ -174,7 +211,10 @@ pub(crate) fn encoder(config: &Object) -> Result<EncoderConfig, String> {
         return Err(format!("norm_eps {norm_eps} outside 0..1"));
     }
     let window = size(config, "local_attention", Some(128), 0, MAX_ROW_TOKENS)? / 2;
-    let (global_theta, local_theta) = (theta(config, "full_attention", 160_000.0)?, theta(config, "sliding_attention", 10_000.0)?);
+    let (global_theta, local_theta) = (
+        theta(config, "full_attention", 160_000.0)?,
+        theta(config, "sliding_attention", 10_000.0)?,
+    );
     Ok(EncoderConfig {
         vocabulary: size(config, "vocab_size", None, 1, MAX_VOCABULARY)?,
         width,
@@ -190,30 +230,72 @@ pub(crate) fn encoder(config: &Object) -> Result<EncoderConfig, String> {
 
 fn theta(config: &Object, kind: &str, default: f64) -> Result<f64, String> {
     let nested = config.get("rope_parameters").and_then(Value::as_object);
-    let own = nested.and_then(|n| n.get(kind)).and_then(Value::as_object).map(|n| number(n, "rope_theta")).transpose()?.flatten();
-    let flat = nested.map(|n| number(n, "rope_theta")).transpose()?.flatten();
-    let old = number(config, if kind == "full_attention" { "global_rope_theta" } else { "local_rope_theta" })?;
-    let theta = own.or(flat).or(number(config, "rope_theta")?).or(old).unwrap_or(default);
-    if theta.is_finite() && theta >= 1.0 { Ok(theta) } else { Err(format!("rope theta {theta} of {kind} is below 1")) }
+    let own = nested
+        .and_then(|n| n.get(kind))
+        .and_then(Value::as_object)
+        .map(|n| number(n, "rope_theta"))
+        .transpose()?
+        .flatten();
+    let flat = nested
+        .map(|n| number(n, "rope_theta"))
+        .transpose()?
+        .flatten();
+    let old = number(
+        config,
+        if kind == "full_attention" {
+            "global_rope_theta"
+        } else {
+            "local_rope_theta"
+        },
+    )?;
+    let theta = own
+        .or(flat)
+        .or(number(config, "rope_theta")?)
+        .or(old)
+        .unwrap_or(default);
+    if theta.is_finite() && theta >= 1.0 {
+        Ok(theta)
+    } else {
+        Err(format!("rope theta {theta} of {kind} is below 1"))
+    }
 }
 
 fn number(config: &Object, key: &str) -> Result<Option<f64>, String> {
     match config.get(key) {
         None | Some(Value::Null) => Ok(None),
-        Some(value) => value.as_f64().map(Some).ok_or_else(|| format!("'{key}' is no number")),
+        Some(value) => value
+            .as_f64()
+            .map(Some)
+            .ok_or_else(|| format!("'{key}' is no number")),
     }
 }
 
-fn size(config: &Object, key: &str, default: Option<u64>, low: u64, high: u64) -> Result<usize, String> {
+fn size(
+    config: &Object,
+    key: &str,
+    default: Option<u64>,
+    low: u64,
+    high: u64,
+) -> Result<usize, String> {
     let value = match (config.get(key), default) {
         (None | Some(Value::Null), Some(default)) => default,
         (None | Some(Value::Null), None) => return Err(format!("'{key}' is missing")),
-        (Some(Value::Integer(integer)), _) => {
-            integer.as_i64().and_then(|i| u64::try_from(i).ok()).ok_or_else(|| format!("'{key}' is {integer}, expected {low}..={high}"))?
+        (Some(Value::Integer(integer)), _) => integer
+            .as_i64()
+            .and_then(|i| u64::try_from(i).ok())
+            .ok_or_else(|| format!("'{key}' is {integer}, expected {low}..={high}"))?,
+        (Some(value), _) => {
+            return Err(format!(
+                "'{key}' is {}, expected an integer",
+                json_text(value)
+            ));
         }
-        (Some(value), _) => return Err(format!("'{key}' is {}, expected an integer", json_text(value))),
     };
-    if (low..=high).contains(&value) { Ok(value as usize) } else { Err(format!("'{key}' is {value}, expected {low}..={high}")) }
+    if (low..=high).contains(&value) {
+        Ok(value as usize)
+    } else {
+        Err(format!("'{key}' is {value}, expected {low}..={high}"))
+    }
 }
 
 #[cfg(test)]
@@ -237,10 +319,31 @@ mod tests {
         }));
         let read = agent(&config).unwrap();
         assert_eq!(read.temperatures.by_type, [1.0, 2.5, 0.5]);
-        let buckets: Vec<(&str, f32)> = read.temperatures.by_bucket.iter().map(|(k, v)| (k.as_str(), *v)).collect();
-        assert_eq!(buckets, [("choice:11+", 0.5), ("choice:2", 1.25), ("noul:2", 5.0), ("score:2", 1.0)]);
-        assert_eq!(read.temperatures.warnings.len(), 5, "{:?}", read.temperatures.warnings);
-        assert_eq!((read.max_len, read.head_max_len, read.act_outputs), (512, 192, None));
+        let buckets: Vec<(&str, f32)> = read
+            .temperatures
+            .by_bucket
+            .iter()
+            .map(|(k, v)| (k.as_str(), *v))
+            .collect();
+        assert_eq!(
+            buckets,
+            [
+                ("choice:11+", 0.5),
+                ("choice:2", 1.25),
+                ("noul:2", 5.0),
+                ("score:2", 1.0)
+            ]
+        );
+        assert_eq!(
+            read.temperatures.warnings.len(),
+            5,
+            "{:?}",
+            read.temperatures.warnings
+        );
+        assert_eq!(
+            (read.max_len, read.head_max_len, read.act_outputs),
+            (512, 192, None)
+        );
     }
 
     fn modern(extra: serde_json::Value) -> Object {
@@ -255,8 +358,18 @@ mod tests {
     fn layers_and_thetas_follow_the_order_of_sources() {
         use Reach::{Global, Local};
         let rows = [
-            ("nothing said", json!({}), vec![Global, Local, Local, Global], (160_000.0, 10_000.0)),
-            ("every second", json!({"global_attn_every_n_layers": 2, "rope_theta": 500}), vec![Global, Local, Global, Local], (500.0, 500.0)),
+            (
+                "nothing said",
+                json!({}),
+                vec![Global, Local, Local, Global],
+                (160_000.0, 10_000.0),
+            ),
+            (
+                "every second",
+                json!({"global_attn_every_n_layers": 2, "rope_theta": 500}),
+                vec![Global, Local, Global, Local],
+                (500.0, 500.0),
+            ),
             (
                 "list and nested",
                 json!({
@@ -284,13 +397,37 @@ mod tests {
     #[test]
     fn what_cannot_be_built_is_refused() {
         let rows = [
-            ("width", json!({"hidden_size": 8193}), "'hidden_size' is 8193"),
-            ("vocabulary", json!({"vocab_size": (1u64 << 20) + 1}), "'vocab_size'"),
-            ("layers", json!({"num_hidden_layers": 129}), "'num_hidden_layers'"),
-            ("negative", json!({"intermediate_size": -1}), "'intermediate_size' is -1"),
-            ("heads", json!({"num_attention_heads": 3}), "3 heads do not divide"),
+            (
+                "width",
+                json!({"hidden_size": 8193}),
+                "'hidden_size' is 8193",
+            ),
+            (
+                "vocabulary",
+                json!({"vocab_size": (1u64 << 20) + 1}),
+                "'vocab_size'",
+            ),
+            (
+                "layers",
+                json!({"num_hidden_layers": 129}),
+                "'num_hidden_layers'",
+            ),
+            (
+                "negative",
+                json!({"intermediate_size": -1}),
+                "'intermediate_size' is -1",
+            ),
+            (
+                "heads",
+                json!({"num_attention_heads": 3}),
+                "3 heads do not divide",
+            ),
             ("bias", json!({"attention_bias": true}), "biases"),
-            ("types", json!({"layer_types": ["full_attention"]}), "no list of 4"),
+            (
+                "types",
+                json!({"layer_types": ["full_attention"]}),
+                "no list of 4",
+            ),
             ("theta", json!({"rope_theta": -2}), "below 1"),
             ("activation", json!({"hidden_activation": "silu"}), "'silu'"),
         ];
@@ -298,7 +435,12 @@ mod tests {
             let error = encoder(&modern(extra)).expect_err(name);
             assert!(error.contains(expected), "{name}: {error}");
         }
-        assert!(agent(&map(json!({"encoder": "e", "head_layers": 2, "option_layout": "parallel"}))).is_err());
+        assert!(
+            agent(&map(
+                json!({"encoder": "e", "head_layers": 2, "option_layout": "parallel"})
+            ))
+            .is_err()
+        );
         assert!(agent(&map(json!({"encoder": "e", "head_layers": 1.5}))).is_err());
     }
 }

@@ -100,7 +100,9 @@ pub enum LoadError {
         why: String,
     },
     /// A whole part of the model is missing.
-    #[error("Incompatible model weights for '{origin}': checkpoint is missing '{prefix}' parameters")]
+    #[error(
+        "Incompatible model weights for '{origin}': checkpoint is missing '{prefix}' parameters"
+    )]
     MissingPart {
         /// The source as configured.
         origin: String,
@@ -184,7 +186,9 @@ pub enum LoadError {
         origin: String,
     },
     /// A reduced precision without a passed parity report.
-    #[error("'{origin}' has no passed {precision} parity report for this engine: {why}; run `laya parity <dir> --precision {precision} --out FILE`")]
+    #[error(
+        "'{origin}' has no passed {precision} parity report for this engine: {why}; run `laya parity <dir> --precision {precision} --out FILE`"
+    )]
     NoParity {
         /// The source as configured.
         origin: String,
@@ -218,12 +222,18 @@ impl LoadError {
 }
 
 fn quoted(names: &[String]) -> String {
-    names.iter().map(|n| format!("'{n}'")).collect::<Vec<_>>().join(", ")
+    names
+        .iter()
+        .map(|n| format!("'{n}'"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn mismatches(tensors: &[(String, Option<Vec<usize>>, Vec<usize>)]) -> String {
     let line = |(name, expected, found): &(String, Option<Vec<usize>>, Vec<usize>)| {
-        let expected = expected.as_deref().map_or_else(|| "no such tensor".to_owned(), shape);
+        let expected = expected
+            .as_deref()
+            .map_or_else(|| "no such tensor".to_owned(), shape);
         format!("\n  - {name}: expected {expected}, found {}", shape(found))
     };
     tensors.iter().take(5).map(line).collect()
@@ -233,7 +243,13 @@ fn mismatches(tensors: &[(String, Option<Vec<usize>>, Vec<usize>)]) -> String {
 fn shape(dimensions: &[usize]) -> String {
     match dimensions {
         [one] => format!("({one},)"),
-        more => format!("({})", more.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+        more => format!(
+            "({})",
+            more.iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
     }
 }
 
@@ -245,17 +261,35 @@ mod tests {
     fn texts_are_those_of_the_original() {
         let origin = || "tiny".to_owned();
         let rows = [
-            (LoadError::NoFile { origin: origin(), file: "rl_agent_config.json" }, "Incompatible model: 'tiny' does not contain 'rl_agent_config.json'"),
             (
-                LoadError::MissingKeys { origin: origin(), keys: vec!["encoder".into(), "head_layers".into()] },
+                LoadError::NoFile {
+                    origin: origin(),
+                    file: "rl_agent_config.json",
+                },
+                "Incompatible model: 'tiny' does not contain 'rl_agent_config.json'",
+            ),
+            (
+                LoadError::MissingKeys {
+                    origin: origin(),
+                    keys: vec!["encoder".into(), "head_layers".into()],
+                },
                 "Incompatible model config for 'tiny': missing configuration keys ['encoder', 'head_layers']",
             ),
             (
-                LoadError::Shapes { origin: origin(), tensors: vec![("a".into(), Some(vec![2, 3]), vec![2]), ("b".into(), None, vec![])] },
+                LoadError::Shapes {
+                    origin: origin(),
+                    tensors: vec![
+                        ("a".into(), Some(vec![2, 3]), vec![2]),
+                        ("b".into(), None, vec![]),
+                    ],
+                },
                 "Model architecture mismatch for 'tiny':\n  - a: expected (2, 3), found (2,)\n  - b: expected no such tensor, found ()",
             ),
             (
-                LoadError::MissingTensors { origin: origin(), names: vec!["x".into()] },
+                LoadError::MissingTensors {
+                    origin: origin(),
+                    names: vec!["x".into()],
+                },
                 "Model weights incomplete for 'tiny': missing 1 parameter tensors (e.g. ['x'])",
             ),
         ];

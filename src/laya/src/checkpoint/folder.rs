@@ -10,11 +10,21 @@ use sha2::{Digest as _, Sha256};
 use super::LoadError;
 
 /// Files that every checkpoint has.
-pub(crate) const REQUIRED: [&str; 5] =
-    ["rl_agent_config.json", "model.safetensors", "encoder/config.json", "tokenizer/tokenizer.json", "tokenizer/tokenizer_config.json"];
+pub(crate) const REQUIRED: [&str; 5] = [
+    "rl_agent_config.json",
+    "model.safetensors",
+    "encoder/config.json",
+    "tokenizer/tokenizer.json",
+    "tokenizer/tokenizer_config.json",
+];
 /// Files that it may have; they count for the digest of a plain folder.
-pub(crate) const OPTIONAL: [&str; 5] =
-    ["decisions.json", "questions.json", "train_report.json", "train-keys.txt", "laya_trainer_meta.json"];
+pub(crate) const OPTIONAL: [&str; 5] = [
+    "decisions.json",
+    "questions.json",
+    "train_report.json",
+    "train-keys.txt",
+    "laya_trainer_meta.json",
+];
 /// The manifest, which lists every file but itself.
 pub(crate) const MANIFEST: &str = "relay-manifest.json";
 
@@ -37,13 +47,25 @@ impl Folder {
     /// Resolves `dir`. With `root`, links may lead anywhere below that folder (a Hugging Face cache keeps its blobs
     /// beside its snapshots); without, nowhere outside `dir`.
     pub(crate) fn open(dir: &Path, root: Option<&Path>, origin: &str) -> Result<Self, LoadError> {
-        let resolve = |path: &Path| path.canonicalize().map_err(|source| LoadError::Read { path: path.to_owned(), source });
+        let resolve = |path: &Path| {
+            path.canonicalize().map_err(|source| LoadError::Read {
+                path: path.to_owned(),
+                source,
+            })
+        };
         let path = resolve(dir)?;
         let root = root.map_or_else(|| Ok(path.clone()), resolve)?;
         if !path.starts_with(&root) {
-            return Err(LoadError::UnsafePath { path, why: "the folder lies outside the model root" });
+            return Err(LoadError::UnsafePath {
+                path,
+                why: "the folder lies outside the model root",
+            });
         }
-        Ok(Self { path, root, origin: origin.to_owned() })
+        Ok(Self {
+            path,
+            root,
+            origin: origin.to_owned(),
+        })
     }
 
     /// Opens a file, or none if it does not exist; also returns its length.
@@ -55,27 +77,48 @@ impl Folder {
             Err(source) => return Err(LoadError::Read { path, source }),
         };
         if !resolved.starts_with(&self.root) {
-            return Err(LoadError::UnsafePath { path, why: "the link leaves the model root" });
+            return Err(LoadError::UnsafePath {
+                path,
+                why: "the link leaves the model root",
+            });
         }
         // Not by opening it: that would wait for a writer if it were a pipe.
-        let kind = resolved.metadata().map_err(|source| LoadError::Read { path: path.clone(), source })?;
+        let kind = resolved.metadata().map_err(|source| LoadError::Read {
+            path: path.clone(),
+            source,
+        })?;
         if !kind.is_file() {
-            return Err(LoadError::UnsafePath { path, why: "not a regular file" });
+            return Err(LoadError::UnsafePath {
+                path,
+                why: "not a regular file",
+            });
         }
-        let opened = File::open(&resolved).and_then(|file| file.metadata().map(|m| (file, m.len())));
-        opened.map(Some).map_err(|source| LoadError::Read { path, source })
+        let opened =
+            File::open(&resolved).and_then(|file| file.metadata().map(|m| (file, m.len())));
+        opened
+            .map(Some)
+            .map_err(|source| LoadError::Read { path, source })
     }
 
     /// The whole of a file of at most `limit` bytes, or none if it does not exist.
-    pub(crate) fn bytes(&self, name: &'static str, limit: u64) -> Result<Option<Vec<u8>>, LoadError> {
-        let Some((file, length)) = self.file(name)? else { return Ok(None) };
+    pub(crate) fn bytes(
+        &self,
+        name: &'static str,
+        limit: u64,
+    ) -> Result<Option<Vec<u8>>, LoadError> {
+        let Some((file, length)) = self.file(name)? else {
+            return Ok(None);
+        };
         if length > limit {
             return Err(self.config(name, format!("{length} bytes, limit {limit}")));
         }
         let mut bytes = Vec::with_capacity(length as usize);
         // One byte more shows a file that grew.
         let read = file.take(limit + 1).read_to_end(&mut bytes);
-        read.map_err(|source| LoadError::Read { path: self.path.join(name), source })?;
+        read.map_err(|source| LoadError::Read {
+            path: self.path.join(name),
+            source,
+        })?;
         if bytes.len() as u64 > limit {
             return Err(self.config(name, format!("more than {limit} bytes")));
         }
@@ -84,11 +127,18 @@ impl Folder {
 
     /// A required file.
     pub(crate) fn required(&self, name: &'static str, limit: u64) -> Result<Vec<u8>, LoadError> {
-        self.bytes(name, limit)?.ok_or_else(|| LoadError::NoFile { origin: self.origin.clone(), file: name })
+        self.bytes(name, limit)?.ok_or_else(|| LoadError::NoFile {
+            origin: self.origin.clone(),
+            file: name,
+        })
     }
 
     pub(crate) fn config(&self, file: &'static str, why: String) -> LoadError {
-        LoadError::Config { origin: self.origin.clone(), file, why }
+        LoadError::Config {
+            origin: self.origin.clone(),
+            file,
+            why,
+        }
     }
 
     pub(crate) fn path_of(&self, name: &str) -> PathBuf {
@@ -97,7 +147,9 @@ impl Folder {
 
     /// SHA-256 and length of a file, read in pieces.
     pub(crate) fn hash(&self, name: &str) -> Result<Option<(String, u64)>, LoadError> {
-        let Some((mut file, _)) = self.file(name)? else { return Ok(None) };
+        let Some((mut file, _)) = self.file(name)? else {
+            return Ok(None);
+        };
         let mut hasher = Sha256::new();
         let mut piece = vec![0u8; 1 << 18];
         let mut length = 0;
@@ -109,7 +161,12 @@ impl Folder {
                     length += n as u64;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(LoadError::Read { path: self.path_of(name), source }),
+                Err(source) => {
+                    return Err(LoadError::Read {
+                        path: self.path_of(name),
+                        source,
+                    });
+                }
             }
         }
     }
@@ -146,10 +203,12 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
 /// Lower-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
 }
 
 #[cfg(test)]
@@ -167,14 +226,32 @@ mod tests {
         std::os::unix::fs::symlink("/dev/zero", snapshot.join("model.safetensors")).unwrap();
 
         let narrow = Folder::open(&snapshot, None, "s").unwrap();
-        assert!(matches!(narrow.file("encoder/config.json"), Err(LoadError::UnsafePath { .. })));
+        assert!(matches!(
+            narrow.file("encoder/config.json"),
+            Err(LoadError::UnsafePath { .. })
+        ));
         let wide = Folder::open(&snapshot, Some(base.path()), "s").unwrap();
-        assert_eq!(wide.bytes("encoder/config.json", 10).unwrap().unwrap(), b"{}");
-        assert!(matches!(wide.file("model.safetensors"), Err(LoadError::UnsafePath { .. })));
+        assert_eq!(
+            wide.bytes("encoder/config.json", 10).unwrap().unwrap(),
+            b"{}"
+        );
+        assert!(matches!(
+            wide.file("model.safetensors"),
+            Err(LoadError::UnsafePath { .. })
+        ));
         assert!(wide.file("nothing").unwrap().is_none());
-        assert!(matches!(Folder::open(base.path(), Some(&blobs), "s"), Err(LoadError::UnsafePath { .. })));
+        assert!(matches!(
+            Folder::open(base.path(), Some(&blobs), "s"),
+            Err(LoadError::UnsafePath { .. })
+        ));
         let fifo_like = Folder::open(base.path(), None, "s").unwrap();
-        assert!(matches!(fifo_like.file("blobs"), Err(LoadError::UnsafePath { why: "not a regular file", .. })));
+        assert!(matches!(
+            fifo_like.file("blobs"),
+            Err(LoadError::UnsafePath {
+                why: "not a regular file",
+                ..
+            })
+        ));
     }
 
     #[test]
@@ -184,7 +261,11 @@ mod tests {
         let folder = Folder::open(base.path(), None, "s").unwrap();
         let error = folder.bytes("decisions.json", 10).unwrap_err();
         assert!(error.to_string().contains("11 bytes, limit 10"), "{error}");
-        assert!(table(format!("{}1{}", "{\"a\":[".repeat(40), "]}".repeat(40)).as_bytes()).unwrap_err().contains("64 levels"));
+        assert!(
+            table(format!("{}1{}", "{\"a\":[".repeat(40), "]}".repeat(40)).as_bytes())
+                .unwrap_err()
+                .contains("64 levels")
+        );
         assert!(table(b"{\"a\":\"[[[[\\\"[[\"}").is_ok());
         assert!(table(b"[]").is_err());
     }

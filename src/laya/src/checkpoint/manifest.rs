@@ -85,26 +85,46 @@ impl Manifest {
         super::folder::table(bytes)?;
         let manifest: Self = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
         if manifest.files.is_empty() || manifest.files.len() > MAX_FILES {
-            return Err(format!("{} files, expected 1 to {MAX_FILES}", manifest.files.len()));
+            return Err(format!(
+                "{} files, expected 1 to {MAX_FILES}",
+                manifest.files.len()
+            ));
         }
         if manifest.probes.len() > MAX_PROBES {
-            return Err(format!("{} probes, limit {MAX_PROBES}", manifest.probes.len()));
+            return Err(format!(
+                "{} probes, limit {MAX_PROBES}",
+                manifest.probes.len()
+            ));
         }
         let mut seen = std::collections::BTreeSet::new();
         for file in &manifest.files {
             if !is_inner_path(&file.path) {
-                return Err(format!("path '{}' is not allowed", file.path.escape_default()));
+                return Err(format!(
+                    "path '{}' is not allowed",
+                    file.path.escape_default()
+                ));
             }
             if !seen.insert(file.path.as_str()) {
                 return Err(format!("path '{}' is listed twice", file.path));
             }
-            if file.sha256.len() != 64 || !file.sha256.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
-                return Err(format!("sha256 of '{}' is no 64 lower-case hexadecimal digits", file.path));
+            if file.sha256.len() != 64
+                || !file
+                    .sha256
+                    .bytes()
+                    .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+            {
+                return Err(format!(
+                    "sha256 of '{}' is no 64 lower-case hexadecimal digits",
+                    file.path
+                ));
             }
         }
         let digest = checkpoint_digest(&manifest.files);
         if manifest.digest != digest {
-            return Err(format!("its digest is {}, its files make {digest}", manifest.digest.escape_default()));
+            return Err(format!(
+                "its digest is {}, its files make {digest}",
+                manifest.digest.escape_default()
+            ));
         }
         Ok(manifest)
     }
@@ -132,7 +152,9 @@ pub fn checkpoint_digest(files: &[FileEntry]) -> String {
 pub fn is_inner_path(path: &str) -> bool {
     let part = |part: &str| {
         part.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-            && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
+            && part
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
     };
     path.len() <= 255 && path.split('/').count() <= 8 && path.split('/').all(part)
 }
@@ -142,7 +164,11 @@ mod tests {
     use super::*;
 
     fn entry(path: &str, byte: char, size: u64) -> FileEntry {
-        FileEntry { path: path.to_owned(), sha256: byte.to_string().repeat(64), size }
+        FileEntry {
+            path: path.to_owned(),
+            sha256: byte.to_string().repeat(64),
+            size,
+        }
     }
 
     #[test]
@@ -153,13 +179,22 @@ mod tests {
             "a".repeat(64),
             "b".repeat(64)
         );
-        assert_eq!(checkpoint_digest(&files), format!("sha256:{}", hex(&Sha256::digest(text))));
+        assert_eq!(
+            checkpoint_digest(&files),
+            format!("sha256:{}", hex(&Sha256::digest(text)))
+        );
     }
 
     #[test]
     fn a_manifest_that_does_not_hold_together_is_refused() {
         let files = vec![entry("encoder/config.json", 'a', 1)];
-        let good = Manifest { digest: checkpoint_digest(&files), files, contract: None, probes: vec![], more: serde_json::Map::new() };
+        let good = Manifest {
+            digest: checkpoint_digest(&files),
+            files,
+            contract: None,
+            probes: vec![],
+            more: serde_json::Map::new(),
+        };
         let parse = |m: &Manifest| Manifest::parse(&serde_json::to_vec(m).unwrap());
         assert_eq!(parse(&good).unwrap(), good);
 
@@ -169,8 +204,20 @@ mod tests {
             parse(&bad).unwrap_err()
         };
         assert!(with(&|m| m.files[0].size = 2).contains("its files make"));
-        for path in ["../x", "/etc/passwd", "a//b", ".hidden", "a/../b", "a\\b", "", "a/b/c/d/e/f/g/h/i"] {
-            assert!(with(&|m| m.files[0].path = path.to_owned()).contains("not allowed"), "{path}");
+        for path in [
+            "../x",
+            "/etc/passwd",
+            "a//b",
+            ".hidden",
+            "a/../b",
+            "a\\b",
+            "",
+            "a/b/c/d/e/f/g/h/i",
+        ] {
+            assert!(
+                with(&|m| m.files[0].path = path.to_owned()).contains("not allowed"),
+                "{path}"
+            );
         }
         assert!(with(&|m| m.files.push(m.files[0].clone())).contains("twice"));
         assert!(with(&|m| m.files[0].sha256 = "A".repeat(64)).contains("hexadecimal"));

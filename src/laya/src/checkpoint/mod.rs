@@ -21,7 +21,10 @@ pub use config::{AgentConfig, EncoderConfig, Reach, Temperatures};
 pub use error::{LoadError, LoadFailure};
 use folder::{Folder, MANIFEST, MAX_CONFIG_BYTES, MAX_TOKENIZER_BYTES};
 pub use header::Dtype;
-pub use manifest::{ContractRef, FileEntry, MAX_MANIFEST_BYTES, Manifest, Probe, ProbeAnswer, checkpoint_digest, is_inner_path};
+pub use manifest::{
+    ContractRef, FileEntry, MAX_MANIFEST_BYTES, Manifest, Probe, ProbeAnswer, checkpoint_digest,
+    is_inner_path,
+};
 pub use random::{RandomError, Shape, write_random};
 pub(crate) use tensors::ACT_WIDTH;
 use weights::Hashing;
@@ -90,7 +93,10 @@ pub struct Checkpoint {
 
 impl std::fmt::Debug for Checkpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Checkpoint").field("origin", &self.info.origin).field("digest", &self.info.digest).finish_non_exhaustive()
+        f.debug_struct("Checkpoint")
+            .field("origin", &self.info.origin)
+            .field("digest", &self.info.digest)
+            .finish_non_exhaustive()
     }
 }
 
@@ -101,36 +107,73 @@ impl Checkpoint {
     /// # Errors
     /// [`LoadError`]: what was attempted on which file and tensor, with expected and found.
     pub fn load(dir: &Path, options: &LoadOptions) -> Result<Self, LoadError> {
-        let origin = options.origin.clone().unwrap_or_else(|| dir.display().to_string());
+        let origin = options
+            .origin
+            .clone()
+            .unwrap_or_else(|| dir.display().to_string());
         let folder = Folder::open(dir, options.root.as_deref(), &origin)?;
         let (agent, encoder) = read_configs(&folder)?;
         let mut check = Verification::begin(&folder, options)?;
 
         let json = check.bytes("tokenizer/tokenizer.json", MAX_TOKENIZER_BYTES)?;
-        let tokenizer_config = folder.required("tokenizer/tokenizer_config.json", MAX_CONFIG_BYTES)?;
-        let bad_tokenizer = |why| LoadError::Tokenizer { origin: origin.clone(), why };
         let tokenizer_config =
-            folder::table(&tokenizer_config).map_err(|why| bad_tokenizer(format!("tokenizer_config.json: {why}")))?;
+            folder.required("tokenizer/tokenizer_config.json", MAX_CONFIG_BYTES)?;
+        let bad_tokenizer = |why| LoadError::Tokenizer {
+            origin: origin.clone(),
+            why,
+        };
+        let tokenizer_config = folder::table(&tokenizer_config)
+            .map_err(|why| bad_tokenizer(format!("tokenizer_config.json: {why}")))?;
         let tokenizer_sha256 = folder::sha256(&json);
         // The two longest steps side by side.
         let (tokenizer, read) = rayon::join(
             || Tokenizer::new(&json, &tokenizer_config).map_err(bad_tokenizer),
-            || weights::read(&folder, &agent, &encoder, options.precision, check.hashing("model.safetensors")),
+            || {
+                weights::read(
+                    &folder,
+                    &agent,
+                    &encoder,
+                    options.precision,
+                    check.hashing("model.safetensors"),
+                )
+            },
         );
         let (tokenizer, read) = (tokenizer?, read?);
         let bound = tokenizer.id_bound() as usize;
         if bound > encoder.vocabulary {
-            return Err(bad_tokenizer(format!("ids up to {}, but the model knows {} tokens", bound - 1, encoder.vocabulary)));
+            return Err(bad_tokenizer(format!(
+                "ids up to {}, but the model knows {} tokens",
+                bound - 1,
+                encoder.vocabulary
+            )));
         }
         check.weights(read.size, read.sha256)?;
 
         let mut warnings = agent.temperatures.warnings.clone();
-        let Verified { digest, verified, manifest } = check.finish(&mut warnings)?;
+        let Verified {
+            digest,
+            verified,
+            manifest,
+        } = check.finish(&mut warnings)?;
         let (questions, contract) = contract_of(&folder, manifest.as_ref(), &mut warnings)?;
         let probes = manifest.map(|m| m.probes).unwrap_or_default();
-        let info =
-            CheckpointInfo { origin, digest, tokenizer_sha256, verified, contract, questions, probes, agent, encoder, warnings };
-        Ok(Self { info, tokenizer, model: read.model })
+        let info = CheckpointInfo {
+            origin,
+            digest,
+            tokenizer_sha256,
+            verified,
+            contract,
+            questions,
+            probes,
+            agent,
+            encoder,
+            warnings,
+        };
+        Ok(Self {
+            info,
+            tokenizer,
+            model: read.model,
+        })
     }
 
     /// What it is.
@@ -165,12 +208,21 @@ impl Checkpoint {
 fn read_configs(folder: &Folder) -> Result<(AgentConfig, EncoderConfig), LoadError> {
     const AGENT: &str = "rl_agent_config.json";
     const ENCODER: &str = "encoder/config.json";
-    let agent = folder::table(&folder.required(AGENT, MAX_CONFIG_BYTES)?).map_err(|why| folder.config(AGENT, why))?;
-    let keys: Vec<String> = ["encoder", "head_layers"].into_iter().filter(|k| agent.get(k).is_none()).map(str::to_owned).collect();
+    let agent = folder::table(&folder.required(AGENT, MAX_CONFIG_BYTES)?)
+        .map_err(|why| folder.config(AGENT, why))?;
+    let keys: Vec<String> = ["encoder", "head_layers"]
+        .into_iter()
+        .filter(|k| agent.get(k).is_none())
+        .map(str::to_owned)
+        .collect();
     if !keys.is_empty() {
-        return Err(LoadError::MissingKeys { origin: folder.origin.clone(), keys });
+        return Err(LoadError::MissingKeys {
+            origin: folder.origin.clone(),
+            keys,
+        });
     }
-    let encoder = folder::table(&folder.required(ENCODER, MAX_CONFIG_BYTES)?).map_err(|why| folder.config(ENCODER, why))?;
+    let encoder = folder::table(&folder.required(ENCODER, MAX_CONFIG_BYTES)?)
+        .map_err(|why| folder.config(ENCODER, why))?;
     let agent = config::agent(&agent).map_err(|why| folder.config(AGENT, why))?;
     let encoder = config::encoder(&encoder).map_err(|why| folder.config(ENCODER, why))?;
     Ok((agent, encoder))
@@ -185,17 +237,27 @@ fn contract_of(
     let mut questions = None;
     for name in ["decisions.json", "questions.json"] {
         if let Some(bytes) = folder.bytes(name, MAX_CONFIG_BYTES)? {
-            let read = if name == "decisions.json" { Contract::import(&bytes) } else { Contract::import_questions(&bytes) };
+            let read = if name == "decisions.json" {
+                Contract::import(&bytes)
+            } else {
+                Contract::import_questions(&bytes)
+            };
             match read {
                 Ok(contract) => {
                     questions = Some(contract);
                     break;
                 }
-                Err(error) => warnings.push(format!("{name} of '{}' is no contract: {error}", folder.origin)),
+                Err(error) => warnings.push(format!(
+                    "{name} of '{}' is no contract: {error}",
+                    folder.origin
+                )),
             }
         }
     }
-    let own = questions.as_ref().map(|q| ContractRef { digest: q.digest().to_string(), shape: q.shape_digest().to_string() });
+    let own = questions.as_ref().map(|q| ContractRef {
+        digest: q.digest().to_string(),
+        shape: q.shape_digest().to_string(),
+    });
     Ok((questions, manifest.and_then(|m| m.contract.clone()).or(own)))
 }
 
@@ -217,22 +279,39 @@ struct Verified {
 impl<'a> Verification<'a> {
     /// Looks at everything but the two large files.
     fn begin(folder: &'a Folder, options: &'a LoadOptions) -> Result<Self, LoadError> {
-        let bad = |why| LoadError::Manifest { origin: folder.origin.clone(), why };
+        let bad = |why| LoadError::Manifest {
+            origin: folder.origin.clone(),
+            why,
+        };
         let manifest = match folder.bytes(MANIFEST, MAX_MANIFEST_BYTES)? {
             Some(bytes) => Some(Manifest::parse(&bytes).map_err(bad)?),
             None => None,
         };
         if let Some((path, _)) = options.sha256.iter().find(|(path, _)| !is_inner_path(path)) {
-            return Err(LoadError::UnsafePath { path: path.into(), why: "a digest may only be given for a file inside the folder" });
+            return Err(LoadError::UnsafePath {
+                path: path.into(),
+                why: "a digest may only be given for a file inside the folder",
+            });
         }
-        let this = Self { folder, options, manifest, files: Vec::new() };
+        let this = Self {
+            folder,
+            options,
+            manifest,
+            files: Vec::new(),
+        };
         if let (Some(manifest), Some(expected)) = (&this.manifest, &options.expect_digest)
             && manifest.digest != *expected
         {
             return Err(this.wrong_digest(expected, manifest.digest.clone()));
         }
-        if this.manifest.is_none() && options.expect_digest.is_none() && options.sha256.is_empty() && options.require_verified {
-            return Err(LoadError::Unverified { origin: folder.origin.clone() });
+        if this.manifest.is_none()
+            && options.expect_digest.is_none()
+            && options.sha256.is_empty()
+            && options.require_verified
+        {
+            return Err(LoadError::Unverified {
+                origin: folder.origin.clone(),
+            });
         }
         this.listed()?;
         Ok(this)
@@ -240,14 +319,23 @@ impl<'a> Verification<'a> {
 
     /// Every listed file is there with its size, and every file that is read is listed.
     fn listed(&self) -> Result<(), LoadError> {
-        let Some(manifest) = &self.manifest else { return Ok(()) };
-        let bad = |why| LoadError::Manifest { origin: self.folder.origin.clone(), why };
+        let Some(manifest) = &self.manifest else {
+            return Ok(());
+        };
+        let bad = |why| LoadError::Manifest {
+            origin: self.folder.origin.clone(),
+            why,
+        };
         for entry in &manifest.files {
             let Some((_, got)) = self.folder.file(&entry.path)? else {
                 return Err(bad(format!("'{}' is listed and not there", entry.path)));
             };
             if got != entry.size {
-                return Err(LoadError::Size { path: entry.path.clone(), expected: entry.size, got });
+                return Err(LoadError::Size {
+                    path: entry.path.clone(),
+                    expected: entry.size,
+                    got,
+                });
             }
         }
         for name in folder::REQUIRED.iter().chain(&folder::OPTIONAL) {
@@ -261,7 +349,11 @@ impl<'a> Verification<'a> {
     /// Whether a file's digest is needed: for the folder's digest without a manifest, with a full check, or by name.
     fn hashing(&self, name: &str) -> Hashing {
         let named = self.options.sha256.iter().any(|(path, _)| path == name);
-        if self.manifest.is_none() || self.options.verify == Verify::Full || named { Hashing::On } else { Hashing::Off }
+        if self.manifest.is_none() || self.options.verify == Verify::Full || named {
+            Hashing::On
+        } else {
+            Hashing::Off
+        }
     }
 
     /// A required file, checked while it is read.
@@ -275,24 +367,55 @@ impl<'a> Verification<'a> {
 
     /// The weights, read by somebody else.
     fn weights(&mut self, size: u64, sha256: Option<String>) -> Result<(), LoadError> {
-        sha256.map_or(Ok(()), |sha256| self.known("model.safetensors", sha256, size))
+        sha256.map_or(Ok(()), |sha256| {
+            self.known("model.safetensors", sha256, size)
+        })
     }
 
     fn known(&mut self, name: &str, sha256: String, size: u64) -> Result<(), LoadError> {
-        let listed = self.manifest.as_ref().and_then(|m| m.file(name)).map(|f| f.sha256.as_str());
-        let given = self.options.sha256.iter().filter(|(path, _)| path == name).map(|(_, hex)| hex.as_str());
-        if let Some(expected) = listed.into_iter().chain(given).find(|expected| !expected.eq_ignore_ascii_case(&sha256)) {
-            return Err(LoadError::Sha256 { path: name.to_owned(), expected: expected.to_owned(), got: sha256 });
+        let listed = self
+            .manifest
+            .as_ref()
+            .and_then(|m| m.file(name))
+            .map(|f| f.sha256.as_str());
+        let given = self
+            .options
+            .sha256
+            .iter()
+            .filter(|(path, _)| path == name)
+            .map(|(_, hex)| hex.as_str());
+        if let Some(expected) = listed
+            .into_iter()
+            .chain(given)
+            .find(|expected| !expected.eq_ignore_ascii_case(&sha256))
+        {
+            return Err(LoadError::Sha256 {
+                path: name.to_owned(),
+                expected: expected.to_owned(),
+                got: sha256,
+            });
         }
-        self.files.push(FileEntry { path: name.to_owned(), sha256, size });
+        self.files.push(FileEntry {
+            path: name.to_owned(),
+            sha256,
+            size,
+        });
         Ok(())
     }
 
     /// The rest of the files, and the digest of all.
     fn finish(mut self, warnings: &mut Vec<String>) -> Result<Verified, LoadError> {
-        let listed: Vec<String> = self.manifest.iter().flat_map(|m| &m.files).map(|f| f.path.clone()).collect();
+        let listed: Vec<String> = self
+            .manifest
+            .iter()
+            .flat_map(|m| &m.files)
+            .map(|f| f.path.clone())
+            .collect();
         let named = self.options.sha256.iter().map(|(path, _)| path.clone());
-        let usual = folder::REQUIRED.iter().chain(&folder::OPTIONAL).map(|name| (*name).to_owned());
+        let usual = folder::REQUIRED
+            .iter()
+            .chain(&folder::OPTIONAL)
+            .map(|name| (*name).to_owned());
         let mut names: Vec<String> = usual.chain(listed).chain(named).collect();
         names.sort();
         names.dedup();
@@ -303,9 +426,18 @@ impl<'a> Verification<'a> {
             match self.folder.hash(&name)? {
                 Some((sha256, size)) => self.known(&name, sha256, size)?,
                 None if self.options.sha256.iter().any(|(path, _)| *path == name) => {
-                    let expected = self.options.sha256.iter().find(|(path, _)| *path == name).map(|(_, hex)| hex.clone());
+                    let expected = self
+                        .options
+                        .sha256
+                        .iter()
+                        .find(|(path, _)| *path == name)
+                        .map(|(_, hex)| hex.clone());
                     let expected = expected.unwrap_or_default();
-                    return Err(LoadError::Sha256 { path: name, expected, got: "no file".to_owned() });
+                    return Err(LoadError::Sha256 {
+                        path: name,
+                        expected,
+                        got: "no file".to_owned(),
+                    });
                 }
                 None => {}
             }
@@ -313,7 +445,10 @@ impl<'a> Verification<'a> {
         let digest = match &self.manifest {
             Some(manifest) => manifest.digest.clone(),
             None => {
-                self.files.retain(|f| folder::REQUIRED.contains(&f.path.as_str()) || folder::OPTIONAL.contains(&f.path.as_str()));
+                self.files.retain(|f| {
+                    folder::REQUIRED.contains(&f.path.as_str())
+                        || folder::OPTIONAL.contains(&f.path.as_str())
+                });
                 checkpoint_digest(&self.files)
             }
         };
@@ -322,14 +457,27 @@ impl<'a> Verification<'a> {
         {
             return Err(self.wrong_digest(expected, digest));
         }
-        let verified = self.manifest.is_some() || self.options.expect_digest.is_some() || !self.options.sha256.is_empty();
+        let verified = self.manifest.is_some()
+            || self.options.expect_digest.is_some()
+            || !self.options.sha256.is_empty();
         if !verified {
-            warnings.push(format!("'{}' has no manifest and no expected digest: served unverified", self.folder.origin));
+            warnings.push(format!(
+                "'{}' has no manifest and no expected digest: served unverified",
+                self.folder.origin
+            ));
         }
-        Ok(Verified { digest, verified, manifest: self.manifest })
+        Ok(Verified {
+            digest,
+            verified,
+            manifest: self.manifest,
+        })
     }
 
     fn wrong_digest(&self, expected: &str, got: String) -> LoadError {
-        LoadError::Digest { origin: self.folder.origin.clone(), expected: expected.to_owned(), got }
+        LoadError::Digest {
+            origin: self.folder.origin.clone(),
+            expected: expected.to_owned(),
+            got,
+        }
     }
 }

@@ -41,20 +41,47 @@ impl Shape {
     /// The shape of a name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|shape| shape.as_str() == name)
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|shape| shape.as_str() == name)
     }
 
     const fn sizes(self) -> Sizes {
         match self {
-            Self::ModernBertLarge => {
-                Sizes { vocabulary: 50_368, width: 1024, layers: 28, heads: 16, middle: 2624, window: 128, local_theta: 10_000.0, max_len: 512, head_max_len: 192 }
-            }
-            Self::MmBertBase => {
-                Sizes { vocabulary: 256_000, width: 768, layers: 22, heads: 12, middle: 1152, window: 128, local_theta: 160_000.0, max_len: 1024, head_max_len: 256 }
-            }
-            Self::Tiny => {
-                Sizes { vocabulary: 512, width: 128, layers: 4, heads: 4, middle: 192, window: 16, local_theta: 10_000.0, max_len: 256, head_max_len: 96 }
-            }
+            Self::ModernBertLarge => Sizes {
+                vocabulary: 50_368,
+                width: 1024,
+                layers: 28,
+                heads: 16,
+                middle: 2624,
+                window: 128,
+                local_theta: 10_000.0,
+                max_len: 512,
+                head_max_len: 192,
+            },
+            Self::MmBertBase => Sizes {
+                vocabulary: 256_000,
+                width: 768,
+                layers: 22,
+                heads: 12,
+                middle: 1152,
+                window: 128,
+                local_theta: 160_000.0,
+                max_len: 1024,
+                head_max_len: 256,
+            },
+            Self::Tiny => Sizes {
+                vocabulary: 512,
+                width: 128,
+                layers: 4,
+                heads: 4,
+                middle: 192,
+                window: 16,
+                local_theta: 10_000.0,
+                max_len: 256,
+                head_max_len: 96,
+            },
         }
     }
 }
@@ -142,11 +169,12 @@ fn tokenizer() -> serde_json::Value {
     for byte in 0..=255u8 {
         vocabulary.insert(byte_symbol(byte).to_string(), json!(byte));
     }
-    let special = |id: u32, text: &str| {
-        json!({"id": id, "content": text, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true})
-    };
-    let added: Vec<serde_json::Value> =
-        ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"].iter().zip(256..).map(|(text, id)| special(id, text)).collect();
+    let special = |id: u32, text: &str| json!({"id": id, "content": text, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true});
+    let added: Vec<serde_json::Value> = ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"]
+        .iter()
+        .zip(256..)
+        .map(|(text, id)| special(id, text))
+        .collect();
     json!({
         "version": "1.0", "truncation": null, "padding": null, "added_tokens": added, "normalizer": {"type": "NFC"},
         "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
@@ -189,7 +217,9 @@ impl Noise {
     /// Roughly normal: the sum of four uniform numbers, with the given standard deviation.
     fn normal(&mut self, deviation: f32) -> f32 {
         let bits = self.next();
-        let sum: f32 = (0..4).map(|i| ((bits >> (16 * i)) & 0xffff) as f32 / 65_536.0 - 0.5).sum();
+        let sum: f32 = (0..4)
+            .map(|i| ((bits >> (16 * i)) & 0xffff) as f32 / 65_536.0 - 0.5)
+            .sum();
         sum * deviation * 1.732_050_8
     }
 }
@@ -214,8 +244,10 @@ fn weights(path: &Path, sizes: &Sizes, seed: u64) -> io::Result<()> {
         global_theta: 160_000.0,
         local_theta: sizes.local_theta,
     };
-    let tensors: Vec<(String, Dtype, Vec<usize>)> =
-        tensors::expected(&agent, &encoder, 2).into_iter().map(|(name, shape)| (name, Dtype::F16, shape)).collect();
+    let tensors: Vec<(String, Dtype, Vec<usize>)> = tensors::expected(&agent, &encoder, 2)
+        .into_iter()
+        .map(|(name, shape)| (name, Dtype::F16, shape))
+        .collect();
     let mut file = BufWriter::with_capacity(1 << 20, File::create_new(path)?);
     file.write_all(&header::write(&tensors))?;
     let mut noise = Noise(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
@@ -228,7 +260,11 @@ fn weights(path: &Path, sizes: &Sizes, seed: u64) -> io::Result<()> {
             _ => 0.02,
         };
         for _ in 0..shape.iter().product() {
-            let value = if norm { 1.0 + noise.normal(0.05) } else { noise.normal(deviation) };
+            let value = if norm {
+                1.0 + noise.normal(0.05)
+            } else {
+                noise.normal(deviation)
+            };
             file.write_all(&f32_to_f16(value).to_le_bytes())?;
         }
     }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::LoadError;
 use super::config::{AgentConfig, EncoderConfig};
 use super::header::Tensor;
-use super::LoadError;
 
 /// Width of the act head's middle layer.
 pub(crate) const ACT_WIDTH: usize = 256;
@@ -17,14 +17,23 @@ pub(crate) const fn head_heads(width: usize) -> usize {
 }
 
 /// Names and shapes, in a fixed order. `act_outputs` is the number of act costs + 1.
-pub(crate) fn expected(agent: &AgentConfig, encoder: &EncoderConfig, act_outputs: usize) -> Vec<(String, Vec<usize>)> {
+pub(crate) fn expected(
+    agent: &AgentConfig,
+    encoder: &EncoderConfig,
+    act_outputs: usize,
+) -> Vec<(String, Vec<usize>)> {
     let (d, f) = (encoder.width, encoder.middle);
     let mut list: Vec<(String, Vec<usize>)> = vec![
-        ("encoder.embeddings.tok_embeddings.weight".into(), vec![encoder.vocabulary, d]),
+        (
+            "encoder.embeddings.tok_embeddings.weight".into(),
+            vec![encoder.vocabulary, d],
+        ),
         ("encoder.embeddings.norm.weight".into(), vec![d]),
     ];
     for i in 0..encoder.layers.len() {
-        let mut add = |name: &str, shape: Vec<usize>| list.push((format!("encoder.layers.{i}.{name}"), shape));
+        let mut add = |name: &str, shape: Vec<usize>| {
+            list.push((format!("encoder.layers.{i}.{name}"), shape))
+        };
         if i > 0 {
             add("attn_norm.weight", vec![d]);
         }
@@ -36,7 +45,8 @@ pub(crate) fn expected(agent: &AgentConfig, encoder: &EncoderConfig, act_outputs
     }
     list.push(("encoder.final_norm.weight".into(), vec![d]));
     for i in 0..agent.head_layers {
-        let mut add = |name: &str, shape: Vec<usize>| list.push((format!("head.layers.{i}.{name}"), shape));
+        let mut add =
+            |name: &str, shape: Vec<usize>| list.push((format!("head.layers.{i}.{name}"), shape));
         add("self_attn.in_proj_weight", vec![3 * d, d]);
         add("self_attn.in_proj_bias", vec![3 * d]);
         add("self_attn.out_proj.weight", vec![d, d]);
@@ -69,24 +79,55 @@ pub(crate) fn expected(agent: &AgentConfig, encoder: &EncoderConfig, act_outputs
 }
 
 /// Compares what a file holds with what it must hold: exactly that, no more and no less.
-pub(crate) fn check(origin: &str, expected: &[(String, Vec<usize>)], found: &BTreeMap<String, Tensor>) -> Result<(), LoadError> {
+pub(crate) fn check(
+    origin: &str,
+    expected: &[(String, Vec<usize>)],
+    found: &BTreeMap<String, Tensor>,
+) -> Result<(), LoadError> {
     for prefix in ["encoder.", "head.", "type_emb.", "scorer.", "act_head."] {
         let wanted = expected.iter().any(|(name, _)| name.starts_with(prefix));
         if wanted && !found.keys().any(|name| name.starts_with(prefix)) {
-            return Err(LoadError::MissingPart { origin: origin.to_owned(), prefix });
+            return Err(LoadError::MissingPart {
+                origin: origin.to_owned(),
+                prefix,
+            });
         }
     }
     let mut wrong: Vec<(String, Option<Vec<usize>>, Vec<usize>)> = expected
         .iter()
-        .filter_map(|(name, shape)| found.get(name).filter(|t| t.shape != *shape).map(|t| (name.clone(), Some(shape.clone()), t.shape.clone())))
+        .filter_map(|(name, shape)| {
+            found
+                .get(name)
+                .filter(|t| t.shape != *shape)
+                .map(|t| (name.clone(), Some(shape.clone()), t.shape.clone()))
+        })
         .collect();
     if wrong.is_empty() {
-        let names: Vec<String> = expected.iter().filter(|(name, _)| !found.contains_key(name)).map(|(name, _)| name.clone()).collect();
+        let names: Vec<String> = expected
+            .iter()
+            .filter(|(name, _)| !found.contains_key(name))
+            .map(|(name, _)| name.clone())
+            .collect();
         if !names.is_empty() {
-            return Err(LoadError::MissingTensors { origin: origin.to_owned(), names });
+            return Err(LoadError::MissingTensors {
+                origin: origin.to_owned(),
+                names,
+            });
         }
-        let known: std::collections::BTreeSet<&str> = expected.iter().map(|(name, _)| name.as_str()).collect();
-        wrong = found.iter().filter(|(name, _)| !known.contains(name.as_str())).map(|(n, t)| (n.clone(), None, t.shape.clone())).collect();
+        let known: std::collections::BTreeSet<&str> =
+            expected.iter().map(|(name, _)| name.as_str()).collect();
+        wrong = found
+            .iter()
+            .filter(|(name, _)| !known.contains(name.as_str()))
+            .map(|(n, t)| (n.clone(), None, t.shape.clone()))
+            .collect();
     }
-    if wrong.is_empty() { Ok(()) } else { Err(LoadError::Shapes { origin: origin.to_owned(), tensors: wrong }) }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(LoadError::Shapes {
+            origin: origin.to_owned(),
+            tensors: wrong,
+        })
+    }
 }

@@ -49,18 +49,33 @@ pub(crate) fn layer_norm_bytes(
     eps: f32,
     bytes: &mut Quantized,
 ) {
-    let (d, rows, stride, top) = (weight.len(), bytes.rows, bytes.stride, f32::from(level.activation_max()));
-    let pass = |row: &mut Vec<f32>, (i, ((out, scale), zero)): (usize, ((&mut [u8], &mut f32), &mut i32))| {
-        norm_row(level, &x[i * ldx..][..d], weight, bias, eps, row);
-        quantize_row(level, row, top, &mut out[..d], scale, zero);
-    };
+    let (d, rows, stride, top) = (
+        weight.len(),
+        bytes.rows,
+        bytes.stride,
+        f32::from(level.activation_max()),
+    );
+    let pass =
+        |row: &mut Vec<f32>,
+         (i, ((out, scale), zero)): (usize, ((&mut [u8], &mut f32), &mut i32))| {
+            norm_row(level, &x[i * ldx..][..d], weight, bias, eps, row);
+            quantize_row(level, row, top, &mut out[..d], scale, zero);
+        };
     let (data, scale, zero) = (&mut bytes.data, &mut bytes.scale, &mut bytes.zero);
     if rows * d <= SERIAL_VALUES {
         let mut row = vec![0f32; d];
-        let each = data.chunks_mut(stride).zip(scale.iter_mut()).zip(zero.iter_mut()).enumerate();
+        let each = data
+            .chunks_mut(stride)
+            .zip(scale.iter_mut())
+            .zip(zero.iter_mut())
+            .enumerate();
         each.for_each(|item| pass(&mut row, item));
     } else {
-        let each = data.par_chunks_mut(stride).zip(scale.par_iter_mut()).zip(zero.par_iter_mut()).enumerate();
+        let each = data
+            .par_chunks_mut(stride)
+            .zip(scale.par_iter_mut())
+            .zip(zero.par_iter_mut())
+            .enumerate();
         each.with_min_len(8).for_each_init(|| vec![0f32; d], pass);
     }
 }

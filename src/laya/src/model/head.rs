@@ -11,7 +11,13 @@ use super::{Model, Precision, RowOutput, TokenRow};
 use crate::model::linear::Operand;
 
 /// Reads `work.stream` as left by the encoder.
-pub(super) fn decide(model: &Model, level: Level, rows: &[TokenRow<'_>], spans: &[Span], work: &mut Workspace) -> Vec<RowOutput> {
+pub(super) fn decide(
+    model: &Model,
+    level: Level,
+    rows: &[TokenRow<'_>],
+    spans: &[Span],
+    work: &mut Workspace,
+) -> Vec<RowOutput> {
     let d = model.width;
     let tokens: usize = spans.iter().map(|s| s.len).sum();
     for (row, span) in rows.iter().zip(spans) {
@@ -24,27 +30,65 @@ pub(super) fn decide(model: &Model, level: Level, rows: &[TokenRow<'_>], spans: 
     let read: Vec<usize> = rows
         .iter()
         .zip(spans)
-        .flat_map(|(row, span)| std::iter::once(span.start).chain(row.markers.iter().map(move |m| span.start + m)))
+        .flat_map(|(row, span)| {
+            std::iter::once(span.start).chain(row.markers.iter().map(move |m| span.start + m))
+        })
         .collect();
 
-    let shape = Attention { heads: model.head_heads, head_dim: d / model.head_heads, window: None, rope: None };
+    let shape = Attention {
+        heads: model.head_heads,
+        head_dim: d / model.head_heads,
+        window: None,
+        rope: None,
+    };
     for (i, layer) in model.head.iter().enumerate() {
         let last = i + 1 == model.head.len();
-        let Workspace { stream, qkv, left, right, scratch, picked } = work;
+        let Workspace {
+            stream,
+            qkv,
+            left,
+            right,
+            scratch,
+            picked,
+        } = work;
         left.normalize(level, (stream, d), tokens, &layer.norm1);
-        layer.qkv.apply(level, left, Activation::Store, (qkv, 3 * d));
-        let (only, count) = if last { (Some(read.as_slice()), read.len()) } else { (None, tokens) };
-        right.fill(level, count, d, |out, stride| attend(level, &shape, spans, only, (qkv, 3 * d), (out, stride), scratch));
+        layer
+            .qkv
+            .apply(level, left, Activation::Store, (qkv, 3 * d));
+        let (only, count) = if last {
+            (Some(read.as_slice()), read.len())
+        } else {
+            (None, tokens)
+        };
+        right.fill(level, count, d, |out, stride| {
+            attend(
+                level,
+                &shape,
+                spans,
+                only,
+                (qkv, 3 * d),
+                (out, stride),
+                scratch,
+            )
+        });
         let stream: &mut [f32] = if last {
             pick(&read, stream, d, picked);
             picked
         } else {
             stream
         };
-        layer.attention_out.apply(level, right, Activation::Add, (stream, d));
+        layer
+            .attention_out
+            .apply(level, right, Activation::Add, (stream, d));
         left.normalize(level, (stream, d), count, &layer.norm2);
-        right.fill(level, count, 4 * d, |out, stride| layer.linear1.apply(level, left, Activation::Relu, (out, stride)));
-        layer.linear2.apply(level, right, Activation::Add, (stream, d));
+        right.fill(level, count, 4 * d, |out, stride| {
+            layer
+                .linear1
+                .apply(level, left, Activation::Relu, (out, stride))
+        });
+        layer
+            .linear2
+            .apply(level, right, Activation::Add, (stream, d));
     }
     if model.head.is_empty() {
         pick(&read, &work.stream, d, &mut work.picked);
@@ -59,22 +103,43 @@ fn pick(read: &[usize], stream: &[f32], d: usize, picked: &mut crate::kernels::B
     }
 }
 
-fn outputs(model: &Model, level: Level, rows: &[TokenRow<'_>], read: usize, work: &mut Workspace) -> Vec<RowOutput> {
+fn outputs(
+    model: &Model,
+    level: Level,
+    rows: &[TokenRow<'_>],
+    read: usize,
+    work: &mut Workspace,
+) -> Vec<RowOutput> {
     let d = model.width;
     let picked = &work.picked[..read * d];
     // Scored at every position read; those of CLS are not used. f32 in every mode.
     let mut operand = Operand::new(Precision::F32);
     operand.normalize(level, (picked, d), read, &model.scorer.norm);
     let mut hidden = vec![0f32; read * d];
-    model.scorer.dense.apply(level, &operand, Activation::Gelu, (&mut hidden, d));
-    let score = |row: &[f32]| model.scorer.bias + row.iter().zip(&model.scorer.weight).map(|(a, b)| a * b).sum::<f32>();
+    model
+        .scorer
+        .dense
+        .apply(level, &operand, Activation::Gelu, (&mut hidden, d));
+    let score = |row: &[f32]| {
+        model.scorer.bias
+            + row
+                .iter()
+                .zip(&model.scorer.weight)
+                .map(|(a, b)| a * b)
+                .sum::<f32>()
+    };
 
     let mut at = 0;
     let mut logits: Vec<Vec<f32>> = Vec::with_capacity(rows.len());
     let mut cls = Vec::with_capacity(rows.len());
     for row in rows {
         cls.push(at);
-        logits.push(hidden[(at + 1) * d..(at + 1 + row.markers.len()) * d].chunks_exact(d).map(score).collect());
+        logits.push(
+            hidden[(at + 1) * d..(at + 1 + row.markers.len()) * d]
+                .chunks_exact(d)
+                .map(score)
+                .collect(),
+        );
         at += 1 + row.markers.len();
     }
 
@@ -86,12 +151,27 @@ fn outputs(model: &Model, level: Level, rows: &[TokenRow<'_>], read: usize, work
         }
     });
     let mut middle = vec![0f32; rows.len() * ACT];
-    model.act.dense.apply(level, &operand, Activation::Gelu, (&mut middle, ACT));
-    operand.fill(level, rows.len(), ACT, |out, stride| copy_rows((&middle, ACT), (out, stride), ACT));
+    model
+        .act
+        .dense
+        .apply(level, &operand, Activation::Gelu, (&mut middle, ACT));
+    operand.fill(level, rows.len(), ACT, |out, stride| {
+        copy_rows((&middle, ACT), (out, stride), ACT)
+    });
     let n = model.act.outputs;
     let mut act = vec![0f32; rows.len() * n];
-    model.act.out.apply(level, &operand, Activation::Store, (&mut act, n));
-    logits.into_iter().zip(act.chunks_exact(n)).map(|(logits, act)| RowOutput { logits, act_logits: act.to_vec() }).collect()
+    model
+        .act
+        .out
+        .apply(level, &operand, Activation::Store, (&mut act, n));
+    logits
+        .into_iter()
+        .zip(act.chunks_exact(n))
+        .map(|(logits, act)| RowOutput {
+            logits,
+            act_logits: act.to_vec(),
+        })
+        .collect()
 }
 
 const ACT: usize = crate::checkpoint::ACT_WIDTH;
@@ -122,7 +202,7 @@ pub(crate) const fn kind_index(kind: Kind) -> usize {
 }
 
 /// Softmax in f32.
-fn softmax(logits: &[f32]) -> Vec<f32> {
+pub(crate) fn softmax(logits: &[f32]) -> Vec<f32> {
     let top = logits.iter().fold(f32::NEG_INFINITY, |m, v| m.max(*v));
     let mut p: Vec<f32> = logits.iter().map(|v| (v - top).exp()).collect();
     let sum: f32 = p.iter().sum();

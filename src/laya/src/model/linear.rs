@@ -2,8 +2,8 @@
 //! activations into the form which that layer wants. Nothing above this file asks which precision it runs in.
 
 use crate::kernels::{
-    Activation, Buffer, Epilogue, Layout, Level, PackedF32, PackedI8, Quantized, layer_norm, layer_norm_bytes, product_f32,
-    product_i8, quantize,
+    Activation, Buffer, Epilogue, Layout, Level, PackedF32, PackedI8, Quantized, layer_norm,
+    layer_norm_bytes, product_f32, product_i8, quantize,
 };
 
 use super::{Norm, Precision};
@@ -21,7 +21,13 @@ enum Weight {
 
 impl Linear {
     /// Packs `[n, k]`; `row(channel, out)` yields one row of it.
-    pub(crate) fn pack(precision: Precision, n: usize, k: usize, layout: Layout, row: impl Fn(usize, &mut [f32]) + Sync) -> Self {
+    pub(crate) fn pack(
+        precision: Precision,
+        n: usize,
+        k: usize,
+        layout: Layout,
+        row: impl Fn(usize, &mut [f32]) + Sync,
+    ) -> Self {
         let weight = match precision {
             Precision::F32 => Weight::F32(PackedF32::new(n, k, layout, row)),
             Precision::Int8 => Weight::Int8(PackedI8::new(n, k, layout, row)),
@@ -36,10 +42,21 @@ impl Linear {
     }
 
     /// The product of all rows of `x`, finished by `activation`, into `out` with stride `ldo`.
-    pub(crate) fn apply(&self, level: Level, x: &Operand, activation: Activation, out: (&mut [f32], usize)) {
-        let epilogue = Epilogue { bias: self.bias.as_deref(), activation };
+    pub(crate) fn apply(
+        &self,
+        level: Level,
+        x: &Operand,
+        activation: Activation,
+        out: (&mut [f32], usize),
+    ) {
+        let epilogue = Epilogue {
+            bias: self.bias.as_deref(),
+            activation,
+        };
         match &self.weight {
-            Weight::F32(weight) => product_f32(level, (&x.values, x.stride), x.rows, weight, epilogue, out),
+            Weight::F32(weight) => {
+                product_f32(level, (&x.values, x.stride), x.rows, weight, epilogue, out)
+            }
             Weight::Int8(weight) => product_i8(level, &x.bytes, weight, epilogue, out),
         }
     }
@@ -66,7 +83,14 @@ pub(crate) struct Operand {
 
 impl Operand {
     pub(crate) fn new(precision: Precision) -> Self {
-        Self { precision, rows: 0, width: 0, stride: 0, values: Buffer::zeroed(0), bytes: Quantized::new() }
+        Self {
+            precision,
+            rows: 0,
+            width: 0,
+            stride: 0,
+            values: Buffer::zeroed(0),
+            bytes: Quantized::new(),
+        }
     }
 
     /// Rows of `width` values apart by a stride that does not fall on the same cache sets row after row.
@@ -85,19 +109,46 @@ impl Operand {
     }
 
     /// Takes the normalised rows of `x`.
-    pub(crate) fn normalize(&mut self, level: Level, (x, ldx): (&[f32], usize), rows: usize, norm: &Norm) {
+    pub(crate) fn normalize(
+        &mut self,
+        level: Level,
+        (x, ldx): (&[f32], usize),
+        rows: usize,
+        norm: &Norm,
+    ) {
         let (width, bias) = (norm.weight.len(), norm.bias.as_deref());
         self.reshape(rows, width, self.precision == Precision::F32);
         match self.precision {
             Precision::F32 => {
-                layer_norm(level, (x, ldx), &norm.weight, bias, norm.eps, (&mut self.values, self.stride), rows);
+                layer_norm(
+                    level,
+                    (x, ldx),
+                    &norm.weight,
+                    bias,
+                    norm.eps,
+                    (&mut self.values, self.stride),
+                    rows,
+                );
             }
-            Precision::Int8 => layer_norm_bytes(level, (x, ldx), &norm.weight, bias, norm.eps, &mut self.bytes),
+            Precision::Int8 => layer_norm_bytes(
+                level,
+                (x, ldx),
+                &norm.weight,
+                bias,
+                norm.eps,
+                &mut self.bytes,
+            ),
         }
     }
 
     /// Takes rows that `fill(values, stride)` writes.
-    pub(crate) fn fill(&mut self, level: Level, rows: usize, width: usize, fill: impl FnOnce(&mut [f32], usize)) {
+    pub(crate) fn fill(
+        &mut self,
+        level: Level,
+        rows: usize,
+        width: usize,
+        fill: impl FnOnce(&mut [f32], usize),
+    ) {
         self.reshape(rows, width, true);
         fill(&mut self.values, self.stride);
         if self.precision == Precision::Int8 {

@@ -9,10 +9,12 @@ mod rope;
 mod weights;
 
 pub(crate) use head::kind_index;
+#[cfg(test)]
+pub(crate) use head::softmax;
 pub(crate) use linear::Linear;
-pub use pass::{RowOutput, TokenRow};
 #[cfg(test)]
 pub(crate) use pass::encode_cls;
+pub use pass::{RowOutput, TokenRow};
 pub(crate) use pass::{Workspace, forward, workspace_bound};
 pub(crate) use rope::Ropes;
 pub(crate) use weights::{ActHead, Embedding, EncoderLayer, HeadLayer, Model, Norm, Scorer};

@@ -61,20 +61,41 @@ impl Workspace {
 
 /// Most memory, in bytes, that the buffers of a pass of `tokens` tokens take, its longest row being `longest` and
 /// `read` positions being read in the end.
-pub(crate) fn workspace_bound(model: &Model, tokens: usize, longest: usize, read: usize, threads: usize) -> usize {
+pub(crate) fn workspace_bound(
+    model: &Model,
+    tokens: usize,
+    longest: usize,
+    read: usize,
+    threads: usize,
+) -> usize {
     let d = model.width;
     let hd = (d / model.heads).max(d / model.head_heads);
     let padded = longest.next_multiple_of(32);
     let widest = model.middle.max(4 * d);
-    let scratch = threads.saturating_add(1) * 4 * (longest * (hd + 16) + padded * hd + longest * hd.next_multiple_of(32) + 12 * (padded + 16));
-    tokens * 4 * 4 * d + Operand::bound(tokens, d) + Operand::bound(tokens, widest) + scratch + read * 16 * d + 4096
+    let scratch = threads.saturating_add(1)
+        * 4
+        * (longest * (hd + 16)
+            + padded * hd
+            + longest * hd.next_multiple_of(32)
+            + 12 * (padded + 16));
+    tokens * 4 * 4 * d
+        + Operand::bound(tokens, d)
+        + Operand::bound(tokens, widest)
+        + scratch
+        + read * 16 * d
+        + 4096
 }
 
 /// Runs one pass. Rows do not see each other, and a row's numbers do not depend on the others.
 ///
 /// # Panics
 /// When a row is empty, a marker lies outside its row or a token beyond the vocabulary; [`crate::Engine::run`] checks.
-pub(crate) fn forward(model: &Model, level: Level, rows: &[TokenRow<'_>], work: &mut Workspace) -> Vec<RowOutput> {
+pub(crate) fn forward(
+    model: &Model,
+    level: Level,
+    rows: &[TokenRow<'_>],
+    work: &mut Workspace,
+) -> Vec<RowOutput> {
     let spans = spans(rows);
     if spans.is_empty() {
         return Vec::new();
@@ -85,16 +106,27 @@ pub(crate) fn forward(model: &Model, level: Level, rows: &[TokenRow<'_>], work: 
 
 /// The encoder's output at `CLS` of each row, for tests and reports.
 #[cfg(test)]
-pub(crate) fn encode_cls(model: &Model, level: Level, rows: &[TokenRow<'_>], work: &mut Workspace) -> Vec<Vec<f32>> {
+pub(crate) fn encode_cls(
+    model: &Model,
+    level: Level,
+    rows: &[TokenRow<'_>],
+    work: &mut Workspace,
+) -> Vec<Vec<f32>> {
     let spans = spans(rows);
     encoder::encode(model, level, rows, &spans, work);
-    spans.iter().map(|s| work.stream[s.start * model.width..][..model.width].to_vec()).collect()
+    spans
+        .iter()
+        .map(|s| work.stream[s.start * model.width..][..model.width].to_vec())
+        .collect()
 }
 
 fn spans(rows: &[TokenRow<'_>]) -> Vec<Span> {
     let mut start = 0;
     let span = |row: &TokenRow<'_>| {
-        let span = Span { start, len: row.ids.len() };
+        let span = Span {
+            start,
+            len: row.ids.len(),
+        };
         start += span.len;
         span
     };

@@ -102,8 +102,14 @@ impl Embedding {
 impl Model {
     /// Memory of the packed weights, without the mapped table.
     pub(crate) fn held_bytes(&self) -> usize {
-        let layers = self.layers.iter().flat_map(|l| [&l.qkv, &l.attention_out, &l.mlp_in, &l.mlp_out]);
-        let head = self.head.iter().flat_map(|l| [&l.qkv, &l.attention_out, &l.linear1, &l.linear2]);
+        let layers = self
+            .layers
+            .iter()
+            .flat_map(|l| [&l.qkv, &l.attention_out, &l.mlp_in, &l.mlp_out]);
+        let head = self
+            .head
+            .iter()
+            .flat_map(|l| [&l.qkv, &l.attention_out, &l.linear1, &l.linear2]);
         let rest = [&self.scorer.dense, &self.act.dense, &self.act.out];
         layers.chain(head).chain(rest).map(Linear::held_bytes).sum()
     }
