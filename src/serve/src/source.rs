@@ -75,7 +75,7 @@ pub struct Found {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct NotHere {
     /// The source as configured.
-    pub source: String,
+    pub origin: String,
     /// Revision that was looked for.
     pub revision: String,
     /// The command that fetches it; none where nothing could, because the source can only be a directory.
@@ -88,9 +88,9 @@ impl fmt::Display for NotHere {
             Some(command) => write!(
                 f,
                 "'{}' is no directory and revision '{}' of it is not in the local cache; fetch it with: {command}",
-                self.source, self.revision
+                self.origin, self.revision
             ),
-            None => write!(f, "'{}' is no directory", self.source),
+            None => write!(f, "'{}' is no directory", self.origin),
         }
     }
 }
@@ -109,7 +109,7 @@ pub fn find(source: &Source, places: &Places) -> Result<Found, NotHere> {
         let inner = folder.map_or_else(|| expanded.clone(), |folder| expanded.join(folder));
         if !inner.is_dir() {
             return Err(NotHere {
-                source: source.label(),
+                origin: source.label(),
                 revision: String::new(),
                 command: None,
             });
@@ -123,7 +123,7 @@ pub fn find(source: &Source, places: &Places) -> Result<Found, NotHere> {
     }
     let revision = revision_of(repository, places.revision.as_deref());
     let not_here = || NotHere {
-        source: source.label(),
+        origin: source.label(),
         revision: revision.clone(),
         command: is_repository(repository)
             .then(|| format!("hf download {repository} --revision {revision}")),
