@@ -140,7 +140,8 @@ impl Server {
     /// # Errors
     /// [`ServeError`]. A drain that takes too long is no error: what was open is dropped.
     pub async fn run(self, signals: Signals, started: impl FnOnce(String) + Send + 'static) -> Result<(), ServeError> {
-        raise_file_limit();
+        let files = raise_file_limit();
+        tracing::debug!(files, "limit of open files");
         let signals = noticed(signals, Arc::clone(&self.readiness));
         let mut runtime = RuntimeBuilder::new(self.metrics.process.clone(), signals)
             .drain_deadline(self.drain_timeout)

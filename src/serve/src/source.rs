@@ -95,8 +95,12 @@ impl fmt::Display for NotHere {
     }
 }
 
-/// Commits of the published repositories that were reviewed (`LAYA_REVISION=reviewed`), by repository.
-const REVIEWED: &[(&str, &str)] = &[];
+/// Commits of the published repositories that were reviewed (`LAYA_REVISION=reviewed`), as in Laya 0.4.15.
+const REVIEWED: [(&str, &str); 3] = [
+    ("convaiinnovations/laya", "55cf4c4ebb4ebe31b2550e8bdf3bd21b99753851"),
+    ("convaiinnovations/laya-multilingual", "e4e9ddf21a7b1903b7acffd8814ad4307bf63a67"),
+    ("convaiinnovations/laya-typed-decisions", "1a793eb568e6718f15941d08f85432581df534e3"),
+];
 
 /// Finds the folder of a source.
 ///

@@ -132,6 +132,29 @@ impl Decider {
         })
     }
 
+    /// Answers questions about states as a library does: without limits of size, without tournaments, in no hurry.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn ask(
+        &self,
+        states: Vec<decision::json::Value>,
+        questions: Object,
+        controls: Controls,
+    ) -> Result<Vec<Payload>, Failure> {
+        /// Nobody waits for longer than a day.
+        const LONG: Duration = Duration::from_secs(86_400);
+        let call = Call {
+            states: states.into(),
+            questions: Arc::new(questions),
+            controls: Arc::new(controls),
+            contract: None,
+            deadline: Instant::now() + LONG,
+            work: Work::Heavy,
+        };
+        Ok(self.calls.ask(call).await?.payloads)
+    }
+
     async fn read(&self, form: Form, body: Bytes) -> Result<Read, Failure> {
         let option_limit = match self.serving.tournament_group {
             Some(_) => OptionLimit::Tournament,

@@ -44,9 +44,9 @@ impl Surface {
                 reply::discard(rest, false);
                 return too_large();
             }
-            Err(BodyError::TooSlow(_)) if deadline <= Instant::now() => return expired(),
+            Err(BodyError::TooSlow) if deadline <= Instant::now() => return expired(),
             // The rest is not waited for: this client had its time.
-            Err(BodyError::TooSlow(_)) => {
+            Err(BodyError::TooSlow) => {
                 return reply::detail(StatusCode::REQUEST_TIMEOUT, "request body was not received in time");
             }
             // Nobody reads this.
