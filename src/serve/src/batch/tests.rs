@@ -20,7 +20,8 @@ impl RunRows for Held {
     fn run(&self, rows: &[TokenRow<'_>]) -> Result<Vec<RowOutput>, RunError> {
         let ids: Vec<u32> = rows.iter().map(|row| row.ids[0]).collect();
         self.begun.send(ids.clone()).unwrap();
-        match self.go.lock().unwrap().recv_timeout(Duration::from_secs(10)) {
+        let told = self.go.lock().unwrap().recv_timeout(Duration::from_secs(10));
+        match told {
             Ok(Go::Answer) => {}
             _ => panic!("told to"),
         }
