@@ -4,7 +4,12 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let environment = std::env::vars_os()
-        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+        .map(|(name, value)| {
+            (
+                name.to_string_lossy().into_owned(),
+                value.to_string_lossy().into_owned(),
+            )
+        })
         .collect();
-    ExitCode::from(serve::cli::run(std::env::args_os().collect(), environment))
+    ExitCode::from(serve::cli::run(std::env::args_os().collect(), &environment))
 }

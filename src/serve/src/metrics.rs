@@ -4,8 +4,8 @@
 mod process;
 
 use prometheus::{
-    Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
-    Registry, TextEncoder,
+    Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry, TextEncoder,
 };
 use service::telemetry::{BuildInfo, ProcessMetrics};
 
@@ -84,9 +84,22 @@ impl Metrics {
         let process = ProcessMetrics::register(registry.clone(), build)?;
         let make = Make(&registry);
         Ok(Self {
-            requests: make.counters("laya_requests_total", "Requests answered.", &["route", "status"])?,
-            request_seconds: make.histograms("laya_request_seconds", "From head to reply.", &["route"], &SECONDS)?,
-            queue_seconds: make.histogram("laya_queue_seconds", "Rows waiting for their first pass.", &SECONDS)?,
+            requests: make.counters(
+                "laya_requests_total",
+                "Requests answered.",
+                &["route", "status"],
+            )?,
+            request_seconds: make.histograms(
+                "laya_request_seconds",
+                "From head to reply.",
+                &["route"],
+                &SECONDS,
+            )?,
+            queue_seconds: make.histogram(
+                "laya_queue_seconds",
+                "Rows waiting for their first pass.",
+                &SECONDS,
+            )?,
             inference_seconds: make.histograms(
                 "laya_inference_seconds",
                 "From leaving the queue to numbers.",
@@ -98,7 +111,11 @@ impl Metrics {
             pass_rows: make.histogram("laya_pass_rows", "Rows of a pass.", &ROWS)?,
             pass_tokens: make.histogram("laya_pass_tokens", "Tokens of a pass.", &TOKENS)?,
             tokens: make.counters("laya_tokens_total", "Tokens read.", &["checkpoint"])?,
-            answers: make.counters("laya_answers_total", "Answers given.", &["checkpoint", "type"])?,
+            answers: make.counters(
+                "laya_answers_total",
+                "Answers given.",
+                &["checkpoint", "type"],
+            )?,
             low_confidence: make.counters(
                 "laya_low_confidence_total",
                 "Answers that the gate flagged.",
@@ -114,14 +131,37 @@ impl Metrics {
                 "Tokens of states that were dropped, the most of any question of each state.",
                 &["checkpoint"],
             )?,
-            routed: make.counters("laya_routed_total", "Routes between checkpoints.", &["checkpoint", "branch"])?,
-            special_text: make.counter("laya_special_text_total", "Special token texts in requests.")?,
-            load_seconds: make.histograms("laya_load_seconds", "Loading a checkpoint.", &["checkpoint"], &SECONDS)?,
-            load_failures: make.counters("laya_load_failures_total", "Loads that failed.", &["reason"])?,
+            routed: make.counters(
+                "laya_routed_total",
+                "Routes between checkpoints.",
+                &["checkpoint", "branch"],
+            )?,
+            special_text: make.counter(
+                "laya_special_text_total",
+                "Special token texts in requests.",
+            )?,
+            load_seconds: make.histograms(
+                "laya_load_seconds",
+                "Loading a checkpoint.",
+                &["checkpoint"],
+                &SECONDS,
+            )?,
+            load_failures: make.counters(
+                "laya_load_failures_total",
+                "Loads that failed.",
+                &["reason"],
+            )?,
             checkpoint_info: make.gauges(
                 "laya_checkpoint_info",
                 "Resident checkpoints; always 1.",
-                &["name", "digest", "contract", "device", "precision", "verified"],
+                &[
+                    "name",
+                    "digest",
+                    "contract",
+                    "device",
+                    "precision",
+                    "verified",
+                ],
             )?,
             ready: make.gauge("laya_ready", "Whether /ready says so.")?,
             draining: make.gauge("laya_draining", "Whether the server drains.")?,
@@ -147,7 +187,10 @@ impl Metrics {
 struct Make<'a>(&'a Registry);
 
 impl Make<'_> {
-    fn add<C: prometheus::core::Collector + Clone + 'static>(&self, metric: C) -> prometheus::Result<C> {
+    fn add<C: prometheus::core::Collector + Clone + 'static>(
+        &self,
+        metric: C,
+    ) -> prometheus::Result<C> {
         self.0.register(Box::new(metric.clone()))?;
         Ok(metric)
     }
@@ -156,7 +199,12 @@ impl Make<'_> {
         self.add(IntCounter::new(name, help)?)
     }
 
-    fn counters(&self, name: &str, help: &str, labels: &[&str]) -> prometheus::Result<IntCounterVec> {
+    fn counters(
+        &self,
+        name: &str,
+        help: &str,
+        labels: &[&str],
+    ) -> prometheus::Result<IntCounterVec> {
         self.add(IntCounterVec::new(Opts::new(name, help), labels)?)
     }
 
@@ -198,10 +246,16 @@ mod tests {
         let metrics = Metrics::new().unwrap();
         metrics.requests.with_label_values(&["health", "200"]).inc();
         let text = String::from_utf8(metrics.text()).unwrap();
-        assert!(text.contains("laya_requests_total{route=\"health\",status=\"200\"} 1"), "{text}");
+        assert!(
+            text.contains("laya_requests_total{route=\"health\",status=\"200\"} 1"),
+            "{text}"
+        );
         assert!(text.contains("relay_build_info{"), "{text}");
         assert!(text.contains("laya_queue_depth 0"), "{text}");
         #[cfg(target_os = "linux")]
-        assert!(!text.contains("process_resident_memory_bytes 0\n"), "{text}");
+        assert!(
+            !text.contains("process_resident_memory_bytes 0\n"),
+            "{text}"
+        );
     }
 }

@@ -87,7 +87,10 @@ impl Readiness {
             return not_ready(Reason::Draining, "the server is stopping; ask another one");
         }
         if state.told_to_drain {
-            return not_ready(Reason::Draining, "the server was told to drain; DELETE /drain ends it");
+            return not_ready(
+                Reason::Draining,
+                "the server was told to drain; DELETE /drain ends it",
+            );
         }
         if let Some((name, problem)) = state.problems.iter().next() {
             let message = format!("checkpoint '{name}': {}", problem.message);
@@ -137,7 +140,9 @@ impl Readiness {
 
     /// What is wrong with a checkpoint.
     pub fn failed(&self, checkpoint: &str, reason: Reason, message: String) {
-        self.lock().problems.insert(checkpoint.to_owned(), NotReady { reason, message });
+        self.lock()
+            .problems
+            .insert(checkpoint.to_owned(), NotReady { reason, message });
     }
 
     /// Nothing is wrong with a checkpoint any more.
@@ -189,6 +194,9 @@ mod tests {
         assert_eq!(reason(&readiness), Some(Reason::WrongDevice));
         readiness.stopping();
         assert_eq!(reason(&readiness), Some(Reason::Draining));
-        assert!(!readiness.is_drained(), "requests are still taken while the process ends");
+        assert!(
+            !readiness.is_drained(),
+            "requests are still taken while the process ends"
+        );
     }
 }

@@ -200,12 +200,18 @@ mod tests {
             listed,
             [
                 ("english", "tiny-laya".to_owned()),
-                ("multilingual", "convaiinnovations/laya/multilingual".to_owned()),
+                (
+                    "multilingual",
+                    "convaiinnovations/laya/multilingual".to_owned()
+                ),
                 ("typed-decisions", "tiny-laya".to_owned()),
                 ("extra.1", "repo/x/sub".to_owned()),
             ]
         );
-        assert_eq!(registry.names().unwrap().resolve("EXTRA.1"), Some("extra.1"));
+        assert_eq!(
+            registry.names().unwrap().resolve("EXTRA.1"),
+            Some("extra.1")
+        );
     }
 
     #[test]

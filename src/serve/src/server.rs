@@ -107,9 +107,22 @@ impl Server {
         })?);
         let metrics = Metrics::new()?;
         let readiness = Arc::new(Readiness::default());
-        let host = Host::new(loading, places, &passes, engine, metrics.clone(), Arc::clone(&readiness));
+        let host = Host::new(
+            loading,
+            places,
+            &passes,
+            engine,
+            metrics.clone(),
+            Arc::clone(&readiness),
+        );
         let host = Arc::new(host);
-        let surface = Surface::new(serving, address, Arc::clone(&host), Arc::clone(&readiness), metrics.clone());
+        let surface = Surface::new(
+            serving,
+            address,
+            Arc::clone(&host),
+            Arc::clone(&readiness),
+            metrics.clone(),
+        );
         Ok(Self {
             listener,
             address,
@@ -139,7 +152,11 @@ impl Server {
     ///
     /// # Errors
     /// [`ServeError`]. A drain that takes too long is no error: what was open is dropped.
-    pub async fn run(self, signals: Signals, started: impl FnOnce(String) + Send + 'static) -> Result<(), ServeError> {
+    pub async fn run(
+        self,
+        signals: Signals,
+        started: impl FnOnce(String) + Send + 'static,
+    ) -> Result<(), ServeError> {
         let files = raise_file_limit();
         tracing::debug!(files, "limit of open files");
         let signals = noticed(signals, Arc::clone(&self.readiness));
@@ -159,7 +176,11 @@ impl Server {
 
         let refused: Arc<Mutex<Option<Fatal>>> = Arc::default();
         let (note, shutdown) = (Arc::clone(&refused), runtime.shutdown());
-        let (surface, host, address) = (Arc::clone(&self.surface), Arc::clone(&self.host), self.address);
+        let (surface, host, address) = (
+            Arc::clone(&self.surface),
+            Arc::clone(&self.host),
+            self.address,
+        );
         let ready = move || started(start_line(address, &host));
         let keeper = keep(Arc::clone(&self.host), move || surface.in_flight(), ready);
         runtime.spawn("checkpoints", async move {
@@ -174,7 +195,11 @@ impl Server {
         });
 
         let ended = runtime.run().await;
-        if let Some(fatal) = refused.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(fatal) = refused
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
             return Err(ServeError::Refused(fatal));
         }
         match ended {
@@ -213,12 +238,19 @@ async fn listen(bind: &Bind, with_key: bool) -> Result<TcpListener, ServeError> 
         address: address.clone(),
         source,
     };
-    let addresses: Vec<SocketAddr> = tokio::net::lookup_host(&address).await.map_err(cannot)?.collect();
-    let loopback = addresses.iter().all(|address| address.ip().to_canonical().is_loopback());
+    let addresses: Vec<SocketAddr> = tokio::net::lookup_host(&address)
+        .await
+        .map_err(cannot)?
+        .collect();
+    let loopback = addresses
+        .iter()
+        .all(|address| address.ip().to_canonical().is_loopback());
     if !loopback && !with_key && bind.without_key == WithoutKey::LoopbackOnly {
         return Err(ServeError::Unauthenticated { address });
     }
-    TcpListener::bind(addresses.as_slice()).await.map_err(cannot)
+    TcpListener::bind(addresses.as_slice())
+        .await
+        .map_err(cannot)
 }
 
 /// One line: address, and each checkpoint with digest, device and precision. Those that share a digest stand together.
@@ -226,11 +258,22 @@ fn start_line(address: SocketAddr, host: &Host) -> String {
     let mut checkpoints: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, loaded) in host.all_resident() {
         let info = loaded.checkpoint().info();
-        let what = format!("{} on cpu in {}", info.digest, loaded.checkpoint().precision());
+        let what = format!(
+            "{} on cpu in {}",
+            info.digest,
+            loaded.checkpoint().precision()
+        );
         checkpoints.entry(what).or_default().push(name);
     }
-    let each: Vec<String> = checkpoints.iter().map(|(what, names)| format!("{} {what}", names.join(", "))).collect();
-    let each = if each.is_empty() { "no checkpoint yet, loads on first use".to_owned() } else { each.join("; ") };
+    let each: Vec<String> = checkpoints
+        .iter()
+        .map(|(what, names)| format!("{} {what}", names.join(", ")))
+        .collect();
+    let each = if each.is_empty() {
+        "no checkpoint yet, loads on first use".to_owned()
+    } else {
+        each.join("; ")
+    };
     let (threads, kernels) = (host.engine().threads(), host.engine().kernels());
     format!("serving on http://{address}: {each} ({threads} threads, {kernels})")
 }

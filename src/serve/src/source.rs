@@ -45,10 +45,20 @@ pub struct Places {
 impl Places {
     /// From variables of the environment.
     #[must_use]
-    pub fn from_environment(get: impl Fn(&str) -> Option<String>, revision: Option<String>) -> Self {
-        let path = |name: &str| get(name).filter(|value| !value.trim().is_empty()).map(PathBuf::from);
+    pub fn from_environment(
+        get: impl Fn(&str) -> Option<String>,
+        revision: Option<String>,
+    ) -> Self {
+        let path = |name: &str| {
+            get(name)
+                .filter(|value| !value.trim().is_empty())
+                .map(PathBuf::from)
+        };
         let home = path("HOME");
-        let under_home = || home.as_ref().map(|home| home.join(".cache/huggingface/hub"));
+        let under_home = || {
+            home.as_ref()
+                .map(|home| home.join(".cache/huggingface/hub"))
+        };
         let cache = path("HF_HUB_CACHE")
             .or_else(|| path("HF_HOME").map(|home| home.join("hub")))
             .or_else(under_home);
@@ -97,9 +107,18 @@ impl fmt::Display for NotHere {
 
 /// Commits of the published repositories that were reviewed (`LAYA_REVISION=reviewed`), as in Laya 0.4.15.
 const REVIEWED: [(&str, &str); 3] = [
-    ("convaiinnovations/laya", "55cf4c4ebb4ebe31b2550e8bdf3bd21b99753851"),
-    ("convaiinnovations/laya-multilingual", "e4e9ddf21a7b1903b7acffd8814ad4307bf63a67"),
-    ("convaiinnovations/laya-typed-decisions", "1a793eb568e6718f15941d08f85432581df534e3"),
+    (
+        "convaiinnovations/laya",
+        "55cf4c4ebb4ebe31b2550e8bdf3bd21b99753851",
+    ),
+    (
+        "convaiinnovations/laya-multilingual",
+        "e4e9ddf21a7b1903b7acffd8814ad4307bf63a67",
+    ),
+    (
+        "convaiinnovations/laya-typed-decisions",
+        "1a793eb568e6718f15941d08f85432581df534e3",
+    ),
 ];
 
 /// Finds the folder of a source.
@@ -153,7 +172,9 @@ pub fn find(source: &Source, places: &Places) -> Result<Found, NotHere> {
 fn expand_home(path: &str, home: Option<&Path>) -> PathBuf {
     match (path.strip_prefix('~'), home) {
         (Some(""), Some(home)) => home.to_owned(),
-        (Some(rest), Some(home)) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
+        (Some(rest), Some(home)) if rest.starts_with('/') => {
+            home.join(rest.trim_start_matches('/'))
+        }
         _ => PathBuf::from(path),
     }
 }
@@ -200,8 +221,12 @@ fn commit_of(root: &Path, revision: &str) -> Option<String> {
     /// A commit has 40 letters; a file much longer is none.
     const LONGEST: u64 = 256;
     let reference = root.join("refs").join(revision);
-    let short = reference.metadata().is_ok_and(|file| file.is_file() && file.len() <= LONGEST);
-    let text = short.then(|| std::fs::read_to_string(reference).ok()).flatten()?;
+    let short = reference
+        .metadata()
+        .is_ok_and(|file| file.is_file() && file.len() <= LONGEST);
+    let text = short
+        .then(|| std::fs::read_to_string(reference).ok())
+        .flatten()?;
     let commit = text.trim();
     plain(commit).then(|| commit.to_owned())
 }
@@ -234,13 +259,39 @@ mod tests {
         let one = |text: &str| Source::One(text.to_owned());
         let pair = |text: &str| Source::Folder(text.to_owned(), "sub".to_owned());
         let plain = at("plain").display().to_string();
-        let rows: [(&str, Source, Option<&str>, Option<(&str, Option<&str>)>); 9] = [
+        type Row<'a> = (
+            &'a str,
+            Source,
+            Option<&'a str>,
+            Option<(&'a str, Option<&'a str>)>,
+        );
+        let rows: [Row<'_>; 9] = [
             ("directory", one(&plain), None, Some(("plain", None))),
             ("home", one("~/plain"), None, Some(("plain", None))),
-            ("folder of a directory", pair("~/plain"), None, Some(("plain/sub", None))),
-            ("main", one("o/n"), None, Some(("hub/models--o--n/snapshots/abc", Some("abc")))),
-            ("folder of main", pair("o/n"), None, Some(("hub/models--o--n/snapshots/abc/sub", Some("abc")))),
-            ("commit", one("o/n"), Some("def"), Some(("hub/models--o--n/snapshots/def", Some("def")))),
+            (
+                "folder of a directory",
+                pair("~/plain"),
+                None,
+                Some(("plain/sub", None)),
+            ),
+            (
+                "main",
+                one("o/n"),
+                None,
+                Some(("hub/models--o--n/snapshots/abc", Some("abc"))),
+            ),
+            (
+                "folder of main",
+                pair("o/n"),
+                None,
+                Some(("hub/models--o--n/snapshots/abc/sub", Some("abc"))),
+            ),
+            (
+                "commit",
+                one("o/n"),
+                Some("def"),
+                Some(("hub/models--o--n/snapshots/def", Some("def"))),
+            ),
             ("commit without that folder", pair("o/n"), Some("def"), None),
             ("reference that climbs", one("o/n"), Some("bad"), None),
             ("revision that climbs", one("o/n"), Some("../refs"), None),

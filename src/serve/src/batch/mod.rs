@@ -81,6 +81,10 @@ struct Job {
 }
 
 impl Job {
+    fn waiting_rows(&self) -> usize {
+        self.rows.len() - self.outputs.len()
+    }
+
     fn finish(self) {
         let waited = self.started.unwrap_or(self.arrived) - self.arrived;
         let outputs = self.outputs;
@@ -95,12 +99,16 @@ impl Job {
 
 impl Waiting for Job {
     fn lengths(&self) -> impl Iterator<Item = usize> {
-        self.rows[self.outputs.len()..].iter().map(|row| row.ids.len())
+        self.rows[self.outputs.len()..]
+            .iter()
+            .map(|row| row.ids.len())
     }
 }
 
 struct Queue {
     jobs: VecDeque<Job>,
+    /// Rows that wait and belong to jobs of which others run.
+    held_rows: usize,
     open: bool,
 }
 
@@ -123,7 +131,9 @@ pub struct Batcher {
 
 impl std::fmt::Debug for Batcher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Batcher").field("waiting", &self.waiting_rows()).finish()
+        f.debug_struct("Batcher")
+            .field("waiting", &self.waiting_rows())
+            .finish()
     }
 }
 
@@ -132,10 +142,15 @@ impl Batcher {
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub fn start(model: Arc<dyn RunRows>, limits: PassLimits, seen: PassSeen) -> std::io::Result<Self> {
+    pub fn start(
+        model: Arc<dyn RunRows>,
+        limits: PassLimits,
+        seen: PassSeen,
+    ) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
             queue: Mutex::new(Queue {
                 jobs: VecDeque::new(),
+                held_rows: 0,
                 open: true,
             }),
             changed: Condvar::new(),
@@ -181,7 +196,7 @@ impl Batcher {
     #[must_use]
     pub fn waiting_rows(&self) -> usize {
         let queue = self.shared.lock();
-        queue.jobs.iter().map(|job| job.rows.len() - job.outputs.len()).sum()
+        queue.held_rows + queue.jobs.iter().map(Job::waiting_rows).sum::<usize>()
     }
 }
 
@@ -218,14 +233,31 @@ impl Worker {
                 return None;
             }
             drop_dead(&mut queue.jobs, Instant::now());
-            let wait = queue.jobs.front().map(|first| (first.arrived + self.limits.window).saturating_duration_since(Instant::now()));
+            let first = queue
+                .jobs
+                .front()
+                .map(|first| first.arrived + self.limits.window);
+            let wait = first.map(|until| until.saturating_duration_since(Instant::now()));
             match wait {
-                Some(Duration::ZERO) => return Some(next_pass(&mut queue.jobs, self.limits.tokens)),
+                Some(Duration::ZERO) => {
+                    let pass = next_pass(&mut queue.jobs, self.limits.tokens);
+                    queue.held_rows = pass
+                        .iter()
+                        .map(|(job, count)| job.waiting_rows() - count)
+                        .sum();
+                    return Some(pass);
+                }
                 Some(wait) => {
                     let woken = self.shared.changed.wait_timeout(queue, wait);
                     queue = woken.unwrap_or_else(PoisonError::into_inner).0;
                 }
-                None => queue = self.shared.changed.wait(queue).unwrap_or_else(PoisonError::into_inner),
+                None => {
+                    queue = self
+                        .shared
+                        .changed
+                        .wait(queue)
+                        .unwrap_or_else(PoisonError::into_inner)
+                }
             }
         }
     }
@@ -252,6 +284,7 @@ impl Worker {
             Ok(Ok(_)) | Err(_) => BatchError::Panicked,
             Ok(Err(error)) => BatchError::Run(error),
         };
+        self.shared.lock().held_rows = 0;
         for (job, _) in pass {
             job.fail(error.clone());
         }
@@ -259,12 +292,14 @@ impl Worker {
 
     fn hand_out(&self, pass: Vec<(Job, usize)>, outputs: Vec<RowOutput>) {
         let mut outputs = outputs.into_iter();
+        let mut queue = self.shared.lock();
+        queue.held_rows = 0;
         for (mut job, count) in pass {
             job.outputs.extend(outputs.by_ref().take(count));
-            if job.outputs.len() == job.rows.len() {
+            if job.waiting_rows() == 0 {
                 job.finish();
             } else {
-                self.shared.lock().jobs.push_back(job);
+                queue.jobs.push_back(job);
             }
         }
     }
@@ -272,7 +307,10 @@ impl Worker {
 
 /// Drops jobs whose client went away, and fails those whose deadline passed.
 fn drop_dead(jobs: &mut VecDeque<Job>, now: Instant) {
-    if jobs.iter().all(|job| !job.reply.is_closed() && job.deadline > now) {
+    if jobs
+        .iter()
+        .all(|job| !job.reply.is_closed() && job.deadline > now)
+    {
         return;
     }
     for job in std::mem::take(jobs) {

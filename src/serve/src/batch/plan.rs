@@ -49,13 +49,29 @@ mod tests {
 
     #[test]
     fn fills_a_pass_from_the_front() {
-        let rows: [(&str, Vec<Vec<usize>>, Vec<usize>, usize); 7] = [
+        type Row = (&'static str, Vec<Vec<usize>>, Vec<usize>, usize);
+        let rows: [Row; 7] = [
             ("nothing waits", vec![], vec![], 0),
             ("all fit", vec![vec![3, 3], vec![4]], vec![2, 1], 0),
             ("the second waits", vec![vec![6], vec![5]], vec![1], 1),
-            ("the second in part", vec![vec![6], vec![4, 4], vec![1]], vec![1, 1], 1),
-            ("one row beyond the limit", vec![vec![40], vec![1]], vec![1], 1),
-            ("a long row is not joined", vec![vec![1], vec![40]], vec![1], 1),
+            (
+                "the second in part",
+                vec![vec![6], vec![4, 4], vec![1]],
+                vec![1, 1],
+                1,
+            ),
+            (
+                "one row beyond the limit",
+                vec![vec![40], vec![1]],
+                vec![1],
+                1,
+            ),
+            (
+                "a long row is not joined",
+                vec![vec![1], vec![40]],
+                vec![1],
+                1,
+            ),
             ("many rows in part", vec![vec![4, 4, 4, 4]], vec![2], 0),
         ];
         for (name, jobs, taken, left) in rows {

@@ -20,7 +20,11 @@ impl RunRows for Held {
     fn run(&self, rows: &[TokenRow<'_>]) -> Result<Vec<RowOutput>, RunError> {
         let ids: Vec<u32> = rows.iter().map(|row| row.ids[0]).collect();
         self.begun.send(ids.clone()).unwrap();
-        let told = self.go.lock().unwrap().recv_timeout(Duration::from_secs(10));
+        let told = self
+            .go
+            .lock()
+            .unwrap()
+            .recv_timeout(Duration::from_secs(10));
         match told {
             Ok(Go::Answer) => {}
             _ => panic!("told to"),
@@ -60,7 +64,11 @@ impl Bench {
     }
 
     /// Rows of two tokens whose first tokens are `ids`.
-    fn ask(&self, ids: &[u32], wait: Duration) -> tokio::task::JoinHandle<Result<Vec<f32>, BatchError>> {
+    fn ask(
+        &self,
+        ids: &[u32],
+        wait: Duration,
+    ) -> tokio::task::JoinHandle<Result<Vec<f32>, BatchError>> {
         let rows = ids
             .iter()
             .map(|id| EncodedRow {
@@ -118,14 +126,22 @@ async fn a_large_job_lets_others_in_after_one_pass() {
     let large = bench.ask(&[1, 2, 3, 4, 5, 6], LONG);
     let begun = bench.begun.recv_timeout(Duration::from_secs(10)).unwrap();
     assert_eq!(begun, [1, 2]);
+    bench.waiting(4).await;
     let small = bench.ask(&[9], LONG);
-    bench.waiting(1).await;
+    bench.waiting(5).await;
     bench.go.send(Go::Answer).unwrap();
-    assert_eq!(bench.pass(), [9, 3], "the small one goes first, the rest of the pass is used");
+    assert_eq!(
+        bench.pass(),
+        [9, 3],
+        "the small one goes first, the rest of the pass is used"
+    );
     assert_eq!(small.await.unwrap().unwrap(), [9.0]);
     assert_eq!(bench.pass(), [4, 5]);
     assert_eq!(bench.pass(), [6]);
-    assert_eq!(large.await.unwrap().unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    assert_eq!(
+        large.await.unwrap().unwrap(),
+        [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -162,5 +178,8 @@ async fn a_panic_in_a_pass_fails_its_jobs_and_no_others() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_to_run_needs_no_pass() {
     let bench = Bench::new(100);
-    assert_eq!(bench.ask(&[], LONG).await.unwrap().unwrap(), Vec::<f32>::new());
+    assert_eq!(
+        bench.ask(&[], LONG).await.unwrap().unwrap(),
+        Vec::<f32>::new()
+    );
 }

@@ -56,7 +56,9 @@ pub(super) fn run(query: Query, mode: Mode, environment: &Environment) -> Result
     let text = trim(&query.text.join(" ")).to_owned();
     let lines = match &query.batch {
         Some(_) if !text.is_empty() => {
-            return Err(CliError::refused("pass either a text or --batch FILE, not both."));
+            return Err(CliError::refused(
+                "pass either a text or --batch FILE, not both.",
+            ));
         }
         Some(file) => Some(read_lines(file)?),
         None => None,
@@ -71,19 +73,31 @@ pub(super) fn run(query: Query, mode: Mode, environment: &Environment) -> Result
 
 fn read_lines(file: &Path) -> Result<Vec<String>, CliError> {
     let shown = file.display();
-    let cannot = |error: std::io::Error| CliError::refused(format!("could not read {shown} ({error})."));
+    let cannot =
+        |error: std::io::Error| CliError::refused(format!("could not read {shown} ({error})."));
     let mut text = String::new();
     let reader: Box<dyn std::io::Read> = if file == Path::new("-") {
         Box::new(std::io::stdin())
     } else {
         Box::new(std::fs::File::open(file).map_err(cannot)?)
     };
-    std::io::Read::read_to_string(&mut std::io::Read::take(reader, MAX_BATCH_BYTES + 1), &mut text).map_err(cannot)?;
+    std::io::Read::read_to_string(
+        &mut std::io::Read::take(reader, MAX_BATCH_BYTES + 1),
+        &mut text,
+    )
+    .map_err(cannot)?;
     if text.len() as u64 > MAX_BATCH_BYTES {
-        return Err(CliError::refused(format!("{shown} has more than {MAX_BATCH_BYTES} bytes.")));
+        return Err(CliError::refused(format!(
+            "{shown} has more than {MAX_BATCH_BYTES} bytes."
+        )));
     }
     let text = text.trim_start_matches('\u{FEFF}');
-    let lines: Vec<String> = text.lines().map(trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    let lines: Vec<String> = text
+        .lines()
+        .map(trim)
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect();
     if lines.is_empty() {
         return Err(CliError::refused(format!("no requests found in {shown}.")));
     }
@@ -108,19 +122,28 @@ struct Answering {
 impl Asker {
     fn new(query: Query, answers: bool, environment: &Environment) -> Result<Self, CliError> {
         let flags = query.device.clone().map(|device| ("LAYA_DEVICE", device));
-        let variables = environment.iter().map(|(name, value)| (name.clone(), value.clone()));
+        let variables = environment
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone()));
         let (values, _) = Values::new(flags, variables);
         let extras = Extras {
-            model: query.checkpoint.as_ref().map(|folder| folder.display().to_string()),
+            model: query
+                .checkpoint
+                .as_ref()
+                .map(|folder| folder.display().to_string()),
             ..Extras::default()
         };
-        let (settings, warnings) =
-            Settings::read(&values, extras).map_err(|error| CliError::refused(error.to_string()))?;
+        let (settings, warnings) = Settings::read(&values, &extras)
+            .map_err(|error| CliError::refused(error.to_string()))?;
         for warning in warnings {
             eprintln!("laya: warning: {warning}");
         }
         let controls = controls(&query, &settings.loading.registry)?;
-        let answers = if answers { Some(Answering::new(&query, &settings, environment)?) } else { None };
+        let answers = if answers {
+            Some(Answering::new(&query, &settings, environment)?)
+        } else {
+            None
+        };
         Ok(Self {
             query,
             settings,
@@ -163,7 +186,12 @@ impl Asker {
                 } else if self.query.explain {
                     show_route(&object);
                 } else {
-                    println!("{:<14} {}  <- {}", route.model, route.reason, cut(line, ROUTE_CHARS));
+                    println!(
+                        "{:<14} {}  <- {}",
+                        route.model,
+                        route.reason,
+                        cut(line, ROUTE_CHARS)
+                    );
                 }
             }
             return Ok(0);
@@ -219,13 +247,20 @@ impl Asker {
                     .map_err(|refusal| CliError::refused(refusal.detail))?
             }
         };
-        let repo = registry.source(&route.model).map(|source| source.label()).unwrap_or_default();
+        let repo = registry
+            .source(&route.model)
+            .map(|source| source.label())
+            .unwrap_or_default();
         Ok((route, repo))
     }
 }
 
 impl Answering {
-    fn new(query: &Query, settings: &Settings, environment: &Environment) -> Result<Self, CliError> {
+    fn new(
+        query: &Query,
+        settings: &Settings,
+        environment: &Environment,
+    ) -> Result<Self, CliError> {
         let failed = |what: &str, why: String| CliError::refused(format!("{what}: {why}"));
         let questions = questions(query).map_err(CliError::refused)?;
         let engine = Engine::new(EngineOptions {
@@ -237,9 +272,17 @@ impl Answering {
         let revision = settings.loading.revision.clone();
         let places = Places::from_environment(|name| environment.get(name).cloned(), revision);
         let readiness = Arc::new(Readiness::default());
-        let host =
-            Host::new(settings.loading.clone(), places, &settings.passes, Arc::new(engine), metrics.clone(), readiness);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let host = Host::new(
+            settings.loading.clone(),
+            places,
+            &settings.passes,
+            Arc::new(engine),
+            metrics.clone(),
+            readiness,
+        );
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
         Ok(Self {
             questions,
             runtime: runtime.map_err(|error| failed("cannot start", error.to_string()))?,
@@ -251,15 +294,29 @@ impl Answering {
         let key = self.questions.state_key.as_str();
         let state = |line: &String| Value::Object([(key, line.as_str())].into_iter().collect());
         let states = lines.iter().map(state).collect();
-        let asked = self.decider.ask(states, self.questions.questions.clone(), controls.clone());
-        let payloads = self.runtime.block_on(asked).map_err(|failure| match failure {
-            Failure::Refused(refusal) => CliError::refused(refusal.detail),
-            other => CliError::refused(format!("could not run Laya ({other}).")),
-        })?;
-        let cut = |payload: &&Payload| payload.usage.state.as_ref().is_some_and(|state| state.state_tokens_dropped > 0);
+        let asked = self
+            .decider
+            .ask(states, self.questions.questions.clone(), controls.clone());
+        let payloads = self
+            .runtime
+            .block_on(asked)
+            .map_err(|failure| match failure {
+                Failure::Refused(refusal) => CliError::refused(refusal.detail),
+                other => CliError::refused(format!("could not run Laya ({other}).")),
+            })?;
+        let cut = |payload: &&Payload| {
+            payload
+                .usage
+                .state
+                .as_ref()
+                .is_some_and(|state| state.state_tokens_dropped > 0)
+        };
         let count = payloads.iter().filter(cut).count();
         if count > 0 {
-            eprintln!("laya: warning: {count} of {} texts were cut to fit; see usage in --json", payloads.len());
+            eprintln!(
+                "laya: warning: {count} of {} texts were cut to fit; see usage in --json",
+                payloads.len()
+            );
         }
         Ok(payloads)
     }
@@ -267,20 +324,26 @@ impl Answering {
 
 fn controls(query: &Query, registry: &Registry) -> Result<Controls, CliError> {
     let model = match (&query.model, registry.names()) {
-        (Some(name), Some(names)) if !trim(name).eq_ignore_ascii_case("auto") => match names.resolve(name) {
-            Some(known) => ModelChoice::Checkpoint(known.to_owned()),
-            None => {
-                let unknown = names.unknown(&Value::from(name.as_str()));
-                return Err(CliError::refused(format!("{unknown}, or 'auto'")));
+        (Some(name), Some(names)) if !trim(name).eq_ignore_ascii_case("auto") => {
+            match names.resolve(name) {
+                Some(known) => ModelChoice::Checkpoint(known.to_owned()),
+                None => {
+                    let unknown = names.unknown(&Value::from(name.as_str()));
+                    return Err(CliError::refused(format!("{unknown}, or 'auto'")));
+                }
             }
-        },
+        }
         _ => ModelChoice::Automatic,
     };
     let positive = |name: &str, value: Option<usize>| match value {
-        Some(0) => Err(CliError::refused(format!("{name} must be a positive integer"))),
+        Some(0) => Err(CliError::refused(format!(
+            "{name} must be a positive integer"
+        ))),
         value => Ok(value),
     };
-    let gate = query.min_confidence.map_or(Ok(None), |threshold| Gate::from_value(&Value::from(threshold)));
+    let gate = query.min_confidence.map_or(Ok(None), |threshold| {
+        Gate::from_value(&Value::from(threshold))
+    });
     Ok(Controls {
         model,
         max_len: positive("max_len", query.max_len)?,
@@ -293,10 +356,19 @@ fn controls(query: &Query, registry: &Registry) -> Result<Controls, CliError> {
 }
 
 fn show_route(route: &Object) {
-    let text = |key: &str| route.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |key: &str| {
+        route
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     println!("Model     : {}", text("model"));
     println!("Reason    : {}", text("reason"));
-    if let Some(detection) = route.get("detection").filter(|detection| !detection.is_null()) {
+    if let Some(detection) = route
+        .get("detection")
+        .filter(|detection| !detection.is_null())
+    {
         println!("Detected  : {}", json_text(detection));
     }
 }
@@ -318,14 +390,20 @@ fn detail(answer: &Answer) -> String {
             probabilities,
             winner,
         } => {
-            let label = labels.get(*winner).map(|label| label.text()).unwrap_or_default();
+            let label = labels
+                .get(*winner)
+                .map(|label| label.text())
+                .unwrap_or_default();
             let probability = probabilities.get(*winner).copied().unwrap_or(0.0);
             format!("{label} (p={probability:.3})")
         }
         Outcome::Score { score, .. } => format!("{score:.2}"),
         Outcome::Noul { noul } => format!("{noul:.3}"),
     };
-    if answer.gate.is_some_and(|verdict| verdict.state == GateState::Abstained) {
+    if answer
+        .gate
+        .is_some_and(|verdict| verdict.state == GateState::Abstained)
+    {
         detail.push_str("  [low-confidence]");
     }
     detail
@@ -345,7 +423,12 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut() {
-        for (text, shown) in [("abcdef", "abcdef"), ("abcdefg", "abc..."), ("éééééé", "éééééé"), ("", "")] {
+        for (text, shown) in [
+            ("abcdef", "abcdef"),
+            ("abcdefg", "abc..."),
+            ("éééééé", "éééééé"),
+            ("", ""),
+        ] {
             assert_eq!(cut(text, 6), shown);
         }
     }

@@ -49,10 +49,25 @@ fn describe(checkpoint: &Checkpoint) -> Object {
     let mut object = Object::new();
     object.push("digest", info.digest.as_str());
     object.push("verified", info.verified);
-    object.push("contract", info.contract.as_ref().map(|contract| contract.digest.as_str()));
-    object.push("shape", info.contract.as_ref().map(|contract| contract.shape.as_str()));
-    let questions = info.questions.iter().flat_map(|contract| contract.questions());
-    let ids: Vec<Value> = questions.map(|question| question.id.as_str().into()).collect();
+    object.push(
+        "contract",
+        info.contract
+            .as_ref()
+            .map(|contract| contract.digest.as_str()),
+    );
+    object.push(
+        "shape",
+        info.contract
+            .as_ref()
+            .map(|contract| contract.shape.as_str()),
+    );
+    let questions = info
+        .questions
+        .iter()
+        .flat_map(|contract| contract.questions());
+    let ids: Vec<Value> = questions
+        .map(|question| question.id.as_str().into())
+        .collect();
     object.push("decisions", ids);
     object.push("encoder", encoder(&info.encoder));
     object.push("head", head(&info.agent));
@@ -60,7 +75,11 @@ fn describe(checkpoint: &Checkpoint) -> Object {
     object.push("weights_bytes", count(checkpoint.weight_bytes()));
     object.push("probes", count(info.probes.len()));
     object.push("missing", missing(info));
-    let warnings: Vec<Value> = info.warnings.iter().map(|warning| warning.as_str().into()).collect();
+    let warnings: Vec<Value> = info
+        .warnings
+        .iter()
+        .map(|warning| warning.as_str().into())
+        .collect();
     object.push("warnings", warnings);
     object
 }
@@ -90,7 +109,10 @@ fn head(agent: &AgentConfig) -> Object {
 fn temperatures(agent: &AgentConfig) -> Object {
     let mut object = Object::new();
     let shown = |temperature: f32| Value::from(f64::from(temperature));
-    for (kind, temperature) in ["choice", "score", "noul"].into_iter().zip(agent.temperatures.by_type) {
+    for (kind, temperature) in ["choice", "score", "noul"]
+        .into_iter()
+        .zip(agent.temperatures.by_type)
+    {
         object.push(kind, shown(temperature));
     }
     for (bucket, temperature) in &agent.temperatures.by_bucket {
@@ -127,7 +149,14 @@ fn print_lines(prefix: &str, object: &Object) {
             Value::Object(inner) => print_lines(&format!("{key}."), inner),
             Value::List(items) => {
                 let items: Vec<String> = items.iter().map(decision::json::python_str).collect();
-                println!("{key:<22} {}", printable(&if items.is_empty() { "-".to_owned() } else { items.join(", ") }));
+                println!(
+                    "{key:<22} {}",
+                    printable(&if items.is_empty() {
+                        "-".to_owned()
+                    } else {
+                        items.join(", ")
+                    })
+                );
             }
             Value::Null => println!("{key:<22} -"),
             other => println!("{key:<22} {}", printable(&decision::json::key_text(other))),
@@ -137,6 +166,12 @@ fn print_lines(prefix: &str, object: &Object) {
 
 /// Text of a file without what would steer a terminal.
 fn printable(text: &str) -> String {
-    let safe = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    let safe = |c: char| {
+        if c.is_control() {
+            c.escape_default().to_string()
+        } else {
+            c.to_string()
+        }
+    };
     text.chars().map(safe).collect()
 }

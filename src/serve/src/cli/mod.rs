@@ -23,16 +23,30 @@ pub use error::CliError;
 pub const EXIT_REFUSED: u8 = 2;
 
 /// Words of the table that other parts of Relay bring, or later releases.
-const NOT_HERE: [&str; 10] =
-    ["mcp", "eval", "calibrate", "fetch", "verify", "prune", "gpu-check", "evaluate", "train", "bench"];
+const NOT_HERE: [&str; 10] = [
+    "mcp",
+    "eval",
+    "calibrate",
+    "fetch",
+    "verify",
+    "prune",
+    "gpu-check",
+    "evaluate",
+    "train",
+    "bench",
+];
 
 /// The environment of the process.
 pub type Environment = BTreeMap<String, String>;
 
 /// Runs the program with its arguments, its name first, and gives the exit code.
 #[must_use]
-pub fn run(mut arguments: Vec<OsString>, environment: Environment) -> u8 {
-    let name = arguments.first().map(Path::new).and_then(Path::file_stem).and_then(OsStr::to_str);
+pub fn run(mut arguments: Vec<OsString>, environment: &Environment) -> u8 {
+    let name = arguments
+        .first()
+        .map(Path::new)
+        .and_then(Path::file_stem)
+        .and_then(OsStr::to_str);
     // One binary also answers to the names of 0.4.15's other programs.
     let word = match name {
         Some("laya-serve") => Some("serve"),
@@ -43,7 +57,7 @@ pub fn run(mut arguments: Vec<OsString>, environment: Environment) -> u8 {
     if let Some(word) = word {
         arguments.insert(1, word.into());
     }
-    match dispatch(&arguments, &environment) {
+    match dispatch(&arguments, environment) {
         Ok(code) => code,
         Err(error) => {
             error.print();
@@ -53,11 +67,18 @@ pub fn run(mut arguments: Vec<OsString>, environment: Environment) -> u8 {
 }
 
 fn dispatch(arguments: &[OsString], environment: &Environment) -> Result<u8, CliError> {
-    let word = arguments.get(1).and_then(|word| word.to_str()).unwrap_or_default();
+    let word = arguments
+        .get(1)
+        .and_then(|word| word.to_str())
+        .unwrap_or_default();
     if NOT_HERE.contains(&word) {
-        return Err(CliError::refused(format!("'{word}' is not part of this build")));
+        return Err(CliError::refused(format!(
+            "'{word}' is not part of this build"
+        )));
     }
-    let known = words().into_iter().find(|command| command.get_name() == word);
+    let known = words()
+        .into_iter()
+        .find(|command| command.get_name() == word);
     let Some(command) = known else {
         let query: query::Query = parse(program(), arguments)?;
         return ask::run(query, ask::Mode::Asked, environment);
@@ -76,7 +97,9 @@ fn dispatch(arguments: &[OsString], environment: &Environment) -> Result<u8, Cli
 }
 
 fn matches(command: Command, arguments: &[OsString]) -> Result<ArgMatches, CliError> {
-    command.try_get_matches_from(arguments).map_err(CliError::from)
+    command
+        .try_get_matches_from(arguments)
+        .map_err(CliError::from)
 }
 
 fn parse<T: FromArgMatches>(command: Command, arguments: &[OsString]) -> Result<T, CliError> {
@@ -99,14 +122,21 @@ fn words() -> [Command; 7] {
     [
         serve::command(),
         query::Query::augment_args(Command::new("predict").about("Answer questions about a text")),
-        query::Query::augment_args(Command::new("route").about("Say which checkpoint would answer a text")),
-        inspect::Inspect::augment_args(Command::new("inspect").about("Show what a checkpoint folder holds")),
-        probe::Probe::augment_args(Command::new("probe").about("Ask a server whether it is ready, or probe questions")),
+        query::Query::augment_args(
+            Command::new("route").about("Say which checkpoint would answer a text"),
+        ),
+        inspect::Inspect::augment_args(
+            Command::new("inspect").about("Show what a checkpoint folder holds"),
+        ),
+        probe::Probe::augment_args(
+            Command::new("probe").about("Ask a server whether it is ready, or probe questions"),
+        ),
         parity::Parity::augment_args(
             Command::new("parity").about("Compare a reduced precision with f32 and write a report"),
         ),
         random::Random::augment_args(
-            Command::new("random-checkpoint").about("Write a random checkpoint for tests and benchmarks"),
+            Command::new("random-checkpoint")
+                .about("Write a random checkpoint for tests and benchmarks"),
         ),
     ]
 }
@@ -136,8 +166,11 @@ mod tests {
     #[test]
     fn the_form_of_the_original_takes_any_text() {
         let arguments = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
-        let query: query::Query =
-            parse(program(), &arguments("laya please serve me --lang de --json now")).unwrap();
+        let query: query::Query = parse(
+            program(),
+            &arguments("laya please serve me --lang de --json now"),
+        )
+        .unwrap();
         assert_eq!(query.text, ["please", "serve", "me", "now"]);
         assert_eq!((query.lang.as_deref(), query.json), (Some("de"), true));
     }

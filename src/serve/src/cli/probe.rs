@@ -42,7 +42,10 @@ pub(super) fn run(arguments: &Probe, environment: &Environment) -> Result<u8, Cl
     match &arguments.dir {
         Some(dir) => ask_folder(dir, arguments.record),
         None => {
-            let address = arguments.address.clone().unwrap_or_else(|| own_address(environment));
+            let address = arguments
+                .address
+                .clone()
+                .unwrap_or_else(|| own_address(environment));
             ask_server(&address)
         }
     }
@@ -50,7 +53,12 @@ pub(super) fn run(arguments: &Probe, environment: &Environment) -> Result<u8, Cl
 
 /// Where a server with this environment listens, as seen from its own machine.
 fn own_address(environment: &Environment) -> String {
-    let get = |name: &str| environment.get(name).map(|value| value.trim()).filter(|value| !value.is_empty());
+    let get = |name: &str| {
+        environment
+            .get(name)
+            .map(|value| value.trim())
+            .filter(|value| !value.is_empty())
+    };
     let host = match get("LAYA_HOST").unwrap_or("127.0.0.1") {
         "0.0.0.0" => "127.0.0.1",
         "::" | "[::]" => "[::1]",
@@ -60,21 +68,33 @@ fn own_address(environment: &Environment) -> String {
 }
 
 fn ask_server(address: &str) -> Result<u8, CliError> {
-    let unreachable = |why: String| CliError::new(1, format!("no answer from http://{address}/ready: {why}"));
+    let unreachable =
+        |why: String| CliError::new(1, format!("no answer from http://{address}/ready: {why}"));
     let reply = get_ready(address).map_err(|error| unreachable(error.to_string()))?;
     let status = reply.split(' ').nth(1).unwrap_or_default();
-    let body = reply.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
+    let body = reply
+        .split_once("\r\n\r\n")
+        .map(|(_, body)| body)
+        .unwrap_or_default();
     if status == "200" {
         println!("ready");
         return Ok(0);
     }
     let body: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
-    let text = |key: &str| body.get(key).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+    let text = |key: &str| {
+        body.get(key)
+            .and_then(serde_json::Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     let line = match (text("reason"), text("message")) {
         (reason, _) if reason.is_empty() => format!("http://{address}/ready answered {status}"),
         (reason, message) => format!("not ready: {reason}: {message}"),
     };
-    let printable: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let printable: String = line
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     Err(CliError::new(1, printable))
 }
 
@@ -85,7 +105,8 @@ fn get_ready(address: &str) -> std::io::Result<String> {
             Ok(mut stream) => {
                 stream.set_read_timeout(Some(WAIT))?;
                 stream.set_write_timeout(Some(WAIT))?;
-                let head = format!("GET /ready HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+                let head =
+                    format!("GET /ready HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
                 stream.write_all(head.as_bytes())?;
                 let mut reply = Vec::new();
                 stream.take(MAX_REPLY_BYTES).read_to_end(&mut reply)?;
@@ -104,21 +125,31 @@ fn ask_folder(dir: &Path, record: bool) -> Result<u8, CliError> {
         .load(dir, &LoadOptions::default())
         .map_err(|error| CliError::new(EXIT_CHECKPOINT, error.to_string()))?;
     if record {
-        let probes = recorded(&engine, &checkpoint).map_err(|problem| CliError::new(EXIT_CHECKPOINT, problem))?;
-        let text = serde_json::to_string_pretty(&probes).map_err(|error| CliError::new(1, error.to_string()))?;
+        let probes = recorded(&engine, &checkpoint)
+            .map_err(|problem| CliError::new(EXIT_CHECKPOINT, problem))?;
+        let text = serde_json::to_string_pretty(&probes)
+            .map_err(|error| CliError::new(1, error.to_string()))?;
         println!("{text}");
         return Ok(0);
     }
-    let ask = |state: &Value, questions: &[_]| predict(&engine, &checkpoint, state, questions, Lengths::default());
-    probe::probe(checkpoint.info(), ask).map_err(|problem| CliError::new(EXIT_CHECKPOINT, problem.to_string()))?;
+    let ask = |state: &Value, questions: &[_]| {
+        predict(&engine, &checkpoint, state, questions, Lengths::default())
+    };
+    probe::probe(checkpoint.info(), ask)
+        .map_err(|problem| CliError::new(EXIT_CHECKPOINT, problem.to_string()))?;
     println!("passed");
     Ok(0)
 }
 
 /// The answers of a checkpoint to the built-in requests, as `probes` of its manifest.
 fn recorded(engine: &Engine, checkpoint: &Checkpoint) -> Result<Vec<Recorded>, String> {
-    let contract = checkpoint.info().questions.as_ref().ok_or("only a checkpoint with a contract can be recorded")?;
-    let questions = check_questions(&contract.request_questions()).map_err(|refusal| refusal.detail)?;
+    let contract = checkpoint
+        .info()
+        .questions
+        .as_ref()
+        .ok_or("only a checkpoint with a contract can be recorded")?;
+    let questions =
+        check_questions(&contract.request_questions()).map_err(|refusal| refusal.detail)?;
     let one = |text: &&str| {
         let state = probe::request(text);
         let answered = predict(engine, checkpoint, &state, &questions, Lengths::default());
@@ -144,12 +175,17 @@ mod tests {
     fn asks_where_the_environment_says() {
         for (pairs, address) in [
             (&[][..], "127.0.0.1:8000"),
-            (&[("LAYA_HOST", "0.0.0.0"), ("LAYA_PORT", "9")], "127.0.0.1:9"),
+            (
+                &[("LAYA_HOST", "0.0.0.0"), ("LAYA_PORT", "9")],
+                "127.0.0.1:9",
+            ),
             (&[("LAYA_HOST", "::")], "[::1]:8000"),
             (&[("LAYA_HOST", " "), ("LAYA_PORT", "")], "127.0.0.1:8000"),
             (&[("LAYA_HOST", "10.0.0.7")], "10.0.0.7:8000"),
         ] {
-            let environment = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            let environment = pairs
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
             assert_eq!(own_address(&environment.collect()), address);
         }
     }

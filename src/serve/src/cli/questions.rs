@@ -28,13 +28,17 @@ pub(super) fn questions(query: &Query) -> Result<Questions, String> {
             questions: relay_contract().request_questions(),
             state_key: "request".to_owned(),
         }),
-        (None, Some(other)) => Err(format!("preset '{other}' is not part of this build; pass --questions FILE")),
+        (None, Some(other)) => Err(format!(
+            "preset '{other}' is not part of this build; pass --questions FILE"
+        )),
     }
 }
 
 fn read_file(file: &Path) -> Result<Questions, String> {
     let shown = file.display();
-    let size = std::fs::metadata(file).map_err(|error| format!("cannot read {shown}: {error}"))?.len();
+    let size = std::fs::metadata(file)
+        .map_err(|error| format!("cannot read {shown}: {error}"))?
+        .len();
     if size > MAX_FILE_BYTES {
         return Err(format!("{shown} has {size} bytes, limit {MAX_FILE_BYTES}"));
     }
@@ -45,17 +49,29 @@ fn read_file(file: &Path) -> Result<Questions, String> {
 fn parse(bytes: &[u8]) -> Result<Questions, String> {
     let value = json::read(bytes).map_err(|error| error.to_string())?;
     let Value::Object(file) = value else {
-        return Err("--questions file must be a JSON object of question id -> definition".to_owned());
+        return Err(
+            "--questions file must be a JSON object of question id -> definition".to_owned(),
+        );
     };
     let (questions, state_key) = match file.get("questions") {
         Some(inner) if is_wrapped(&file, inner) => {
             let Value::Object(questions) = inner else {
-                return Err("the 'questions' field of the --questions file must be an object".to_owned());
+                return Err(
+                    "the 'questions' field of the --questions file must be an object".to_owned(),
+                );
             };
-            let key = file.get("state_key").cloned().unwrap_or_else(|| "request".into());
+            let key = file
+                .get("state_key")
+                .cloned()
+                .unwrap_or_else(|| "request".into());
             match key.as_str().filter(|key| !trim(key).is_empty()) {
                 Some(key) => (questions.clone(), key.to_owned()),
-                None => return Err(format!("'state_key' must be a non-empty string, got {}", python_repr(&key))),
+                None => {
+                    return Err(format!(
+                        "'state_key' must be a non-empty string, got {}",
+                        python_repr(&key)
+                    ));
+                }
             }
         }
         _ => (file, "request".to_owned()),
@@ -72,18 +88,29 @@ fn parse(bytes: &[u8]) -> Result<Questions, String> {
             ));
         }
     }
-    Ok(Questions { questions, state_key })
+    Ok(Questions {
+        questions,
+        state_key,
+    })
 }
 
 /// Whether `questions` is the wrapper's field and not the id of a question.
 fn is_wrapped(file: &Object, inner: &Value) -> bool {
-    if file.keys().any(|key| *key != "questions" && *key != "state_key") {
+    if file
+        .keys()
+        .any(|key| *key != "questions" && *key != "state_key")
+    {
         return false;
     }
     match inner.as_object() {
         _ if file.get("state_key").is_some() => true,
         None => true,
-        Some(inner) => inner.is_empty() || inner.values().all(|definition| definition.as_object().is_some()),
+        Some(inner) => {
+            inner.is_empty()
+                || inner
+                    .values()
+                    .all(|definition| definition.as_object().is_some())
+        }
     }
 }
 
@@ -95,14 +122,26 @@ mod tests {
     fn reads_both_forms() {
         let question = r#"{"type":"noul","instructions":"?"}"#;
         for (name, text, expected) in [
-            ("a map", format!(r#"{{"a":{question}}}"#), Ok(("a", "request"))),
-            ("wrapped", format!(r#"{{"questions":{{"a":{question}}}}}"#), Ok(("a", "request"))),
+            (
+                "a map",
+                format!(r#"{{"a":{question}}}"#),
+                Ok(("a", "request")),
+            ),
+            (
+                "wrapped",
+                format!(r#"{{"questions":{{"a":{question}}}}}"#),
+                Ok(("a", "request")),
+            ),
             (
                 "wrapped with a key",
                 format!(r#"{{"state_key":"body","questions":{{"a":{question}}}}}"#),
                 Ok(("a", "body")),
             ),
-            ("a question of that id", format!(r#"{{"questions":{question}}}"#), Ok(("questions", "request"))),
+            (
+                "a question of that id",
+                format!(r#"{{"questions":{question}}}"#),
+                Ok(("questions", "request")),
+            ),
             (
                 "a third key makes it a map",
                 format!(r#"{{"questions":{question},"b":{question}}}"#),
@@ -110,19 +149,35 @@ mod tests {
             ),
             ("a list", "[]".to_owned(), Err("must be a JSON object")),
             ("nothing", "{}".to_owned(), Err("holds no questions")),
-            ("no object inside", r#"{"questions":[]}"#.to_owned(), Err("must be an object")),
+            (
+                "no object inside",
+                r#"{"questions":[]}"#.to_owned(),
+                Err("must be an object"),
+            ),
             (
                 "a blank key",
                 format!(r#"{{"state_key":" ","questions":{{"a":{question}}}}}"#),
                 Err("'state_key' must be a non-empty string, got ' '"),
             ),
-            ("a text", r#"{"a":"x"}"#.to_owned(), Err("question 'a' must map to an object, got str")),
+            (
+                "a text",
+                r#"{"a":"x"}"#.to_owned(),
+                Err("question 'a' must map to an object, got str"),
+            ),
         ] {
             let read = parse(text.as_bytes());
             match (read, expected) {
                 (Ok(read), Ok((first, key))) => {
-                    let ids: Vec<String> = read.questions.keys().map(|id| id.to_string_lossy()).collect();
-                    assert_eq!((ids[0].as_str(), read.state_key.as_str()), (first, key), "{name}");
+                    let ids: Vec<String> = read
+                        .questions
+                        .keys()
+                        .map(|id| id.to_string_lossy())
+                        .collect();
+                    assert_eq!(
+                        (ids[0].as_str(), read.state_key.as_str()),
+                        (first, key),
+                        "{name}"
+                    );
                 }
                 (Err(error), Err(expected)) => assert!(error.contains(expected), "{name}: {error}"),
                 (read, _) => panic!("{name}: {read:?}"),

@@ -23,8 +23,12 @@ pub(super) struct Random {
 pub(super) fn run(arguments: &Random) -> Result<u8, CliError> {
     let Random { dir, shape, seed } = arguments;
     let names: Vec<&str> = Shape::ALL.iter().map(|shape| shape.as_str()).collect();
-    let shape = Shape::from_name(shape)
-        .ok_or_else(|| CliError::refused(format!("unknown shape '{shape}': expected {}", names.join(", "))))?;
+    let shape = Shape::from_name(shape).ok_or_else(|| {
+        CliError::refused(format!(
+            "unknown shape '{shape}': expected {}",
+            names.join(", ")
+        ))
+    })?;
     write_random(dir, shape, *seed).map_err(|error| CliError::new(1, error.to_string()))?;
     println!("{}", dir.display());
     Ok(0)

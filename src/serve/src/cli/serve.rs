@@ -57,36 +57,56 @@ pub(super) fn command() -> Command {
         command = match variable.flag {
             Flag::None => continue,
             Flag::Value => command.arg(arg),
-            Flag::Switch => command.arg(arg.num_args(0..=1).require_equals(true).default_missing_value("1")),
+            Flag::Switch => command.arg(
+                arg.num_args(0..=1)
+                    .require_equals(true)
+                    .default_missing_value("1"),
+            ),
         };
     }
     command
 }
 
 pub(super) fn run(matches: &ArgMatches, environment: &Environment) -> Result<u8, CliError> {
-    let flags = VARIABLES.iter().filter(|variable| variable.flag != Flag::None).filter_map(|variable| {
-        let value = matches.get_one::<String>(variable.name)?;
-        Some((variable.name, value.clone()))
-    });
-    let variables = environment.iter().map(|(name, value)| (name.clone(), value.clone()));
+    let flags = VARIABLES
+        .iter()
+        .filter(|variable| variable.flag != Flag::None)
+        .filter_map(|variable| {
+            let value = matches.get_one::<String>(variable.name)?;
+            Some((variable.name, value.clone()))
+        });
+    let variables = environment
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone()));
     let (values, mut warnings) = Values::new(flags, variables);
     let text = |name: &str| matches.get_one::<String>(name).cloned();
-    let api_key = text("api-key-file").map(|file| read_key(Path::new(&file))).transpose()?;
+    let api_key = text("api-key-file")
+        .map(|file| read_key(Path::new(&file)))
+        .transpose()?;
     let extras = Extras {
         model: text("model"),
         expect_digest: text("expect-digest"),
-        verify: if text("verify").as_deref() == Some("full") { Verify::Full } else { Verify::Size },
+        verify: if text("verify").as_deref() == Some("full") {
+            Verify::Full
+        } else {
+            Verify::Size
+        },
         api_key,
         unchecked: matches.get_flag("unchecked"),
     };
     let configuration = |line: String| CliError::new(EXIT_CONFIGURATION, line);
-    let (settings, more) = Settings::read(&values, extras).map_err(|error| configuration(error.to_string()))?;
+    let (settings, more) =
+        Settings::read(&values, &extras).map_err(|error| configuration(error.to_string()))?;
     warnings.extend(more);
-    install_log(settings.log_level).map_err(|error| configuration(format!("cannot log: {error}")))?;
+    install_log(settings.log_level)
+        .map_err(|error| configuration(format!("cannot log: {error}")))?;
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    let places = Places::from_environment(|name| environment.get(name).cloned(), settings.loading.revision.clone());
+    let places = Places::from_environment(
+        |name| environment.get(name).cloned(),
+        settings.loading.revision.clone(),
+    );
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(HTTP_THREADS)
         .thread_name("laya-http")
@@ -96,7 +116,9 @@ pub(super) fn run(matches: &ArgMatches, environment: &Environment) -> Result<u8,
     let served = runtime.block_on(serve(settings, places));
     // What still computes is not waited for: its clients are gone.
     runtime.shutdown_background();
-    served.map(|()| 0).map_err(|error| CliError::new(error.exit_code(), error.to_string()))
+    served
+        .map(|()| 0)
+        .map_err(|error| CliError::new(error.exit_code(), error.to_string()))
 }
 
 async fn serve(settings: Settings, places: Places) -> Result<(), ServeError> {
@@ -110,7 +132,11 @@ async fn serve(settings: Settings, places: Places) -> Result<(), ServeError> {
 }
 
 fn install_log(level: LogLevel) -> std::io::Result<()> {
-    let format = if std::io::stderr().is_terminal() { LogFormat::Text } else { LogFormat::Json };
+    let format = if std::io::stderr().is_terminal() {
+        LogFormat::Text
+    } else {
+        LogFormat::Json
+    };
     let level = match level {
         LogLevel::Error => telemetry::LogLevel::Error,
         LogLevel::Warning => telemetry::LogLevel::Warn,
@@ -122,13 +148,25 @@ fn install_log(level: LogLevel) -> std::io::Result<()> {
 }
 
 fn read_key(file: &Path) -> Result<String, CliError> {
-    let wrong = |why: String| CliError::new(EXIT_CONFIGURATION, format!("cannot read the key from {}: {why}", file.display()));
-    let size = std::fs::metadata(file).map_err(|error| wrong(error.to_string()))?.len();
+    let wrong = |why: String| {
+        CliError::new(
+            EXIT_CONFIGURATION,
+            format!("cannot read the key from {}: {why}", file.display()),
+        )
+    };
+    let size = std::fs::metadata(file)
+        .map_err(|error| wrong(error.to_string()))?
+        .len();
     if size > MAX_KEY_BYTES {
         return Err(wrong(format!("it has {size} bytes, limit {MAX_KEY_BYTES}")));
     }
-    let text = std::fs::read_to_string(PathBuf::from(file)).map_err(|error| wrong(error.to_string()))?;
+    let text =
+        std::fs::read_to_string(PathBuf::from(file)).map_err(|error| wrong(error.to_string()))?;
     // An editor ends a file with a newline; a key does not.
     let key = text.trim_end_matches(['\r', '\n']);
-    if key.trim().is_empty() { Err(wrong("it is empty".to_owned())) } else { Ok(key.to_owned()) }
+    if key.trim().is_empty() {
+        Err(wrong("it is empty".to_owned()))
+    } else {
+        Ok(key.to_owned())
+    }
 }

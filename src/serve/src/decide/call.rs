@@ -106,7 +106,10 @@ impl Calls {
         let mut answered = Answered::default();
         for group in &groups {
             let info = group.loaded.checkpoint().info();
-            answered.use_checkpoint((info.digest.clone(), group.loaded.contract().map(str::to_owned)));
+            answered.use_checkpoint((
+                info.digest.clone(),
+                group.loaded.contract().map(str::to_owned),
+            ));
         }
         if call.questions.is_empty() {
             let payload = |route: &Route| Payload {
@@ -124,8 +127,14 @@ impl Calls {
         let ran = futures_util::future::try_join_all(passes).await?;
         for (rows, (outputs, waited)) in rows.into_iter().zip(ran) {
             answered.waited = answered.waited.max(waited);
-            let group_answers = self.decode(&call, &questions, &rows, outputs)?;
-            for ((state, encoded), answers) in rows.group.states.iter().zip(rows.encoded).zip(group_answers) {
+            let group_answers = self.decode(&call, &questions, &rows, &outputs)?;
+            for ((state, encoded), answers) in rows
+                .group
+                .states
+                .iter()
+                .zip(rows.encoded)
+                .zip(group_answers)
+            {
                 answered.truncated += encoded.truncated;
                 payloads[*state] = Some(Payload {
                     answers,
@@ -172,7 +181,10 @@ impl Calls {
             }
             let loaded = self.host.get(&route.model).await;
             let loaded = loaded.map_err(|problem| {
-                Failure::Internal(format!("checkpoint '{}' is not loaded: {problem}", route.model))
+                Failure::Internal(format!(
+                    "checkpoint '{}' is not loaded: {problem}",
+                    route.model
+                ))
             })?;
             groups.push(Group {
                 name: route.model.clone(),
@@ -181,7 +193,10 @@ impl Calls {
             });
         }
         if let Some(asked) = &call.contract {
-            let other = groups.iter().map(|group| group.loaded.contract()).find(|own| *own != Some(asked));
+            let other = groups
+                .iter()
+                .map(|group| group.loaded.contract())
+                .find(|own| *own != Some(asked));
             if let Some(serving) = other {
                 return Err(Failure::Contract {
                     asked: asked.clone(),
@@ -206,7 +221,13 @@ impl Calls {
         let encode = move || {
             let group = |group: Group| {
                 let state = |at: &usize| {
-                    encode(group.loaded.checkpoint(), &call.states[*at], &questions, lengths).map_err(failure)
+                    encode(
+                        group.loaded.checkpoint(),
+                        &call.states[*at],
+                        &questions,
+                        lengths,
+                    )
+                    .map_err(failure)
                 };
                 let encoded = group.states.iter().map(state).collect::<Result<_, _>>()?;
                 Ok(Rows { group, encoded })
@@ -216,16 +237,32 @@ impl Calls {
         self.cpu.run(work, encode).await?
     }
 
-    async fn pass(&self, rows: &Rows, deadline: Instant) -> Result<(Vec<RowOutput>, Duration), Failure> {
-        let all = rows.encoded.iter().flat_map(|encoded| encoded.rows.iter().cloned()).collect();
+    async fn pass(
+        &self,
+        rows: &Rows,
+        deadline: Instant,
+    ) -> Result<(Vec<RowOutput>, Duration), Failure> {
+        let all = rows
+            .encoded
+            .iter()
+            .flat_map(|encoded| encoded.rows.iter().cloned())
+            .collect();
         let began = Instant::now();
-        let ran = rows.group.loaded.run(all, deadline).await.map_err(|error| match error {
-            BatchError::Expired => Failure::Deadline,
-            other => Failure::Internal(other.to_string()),
-        })?;
+        let ran = rows
+            .group
+            .loaded
+            .run(all, deadline)
+            .await
+            .map_err(|error| match error {
+                BatchError::Expired => Failure::Deadline,
+                other => Failure::Internal(other.to_string()),
+            })?;
         let took = began.elapsed().saturating_sub(ran.waited);
         self.metrics.queue_seconds.observe(ran.waited.as_secs_f64());
-        let inference = self.metrics.inference_seconds.with_label_values(&[rows.group.name.as_str()]);
+        let inference = self
+            .metrics
+            .inference_seconds
+            .with_label_values(&[rows.group.name.as_str()]);
         inference.observe(took.as_secs_f64());
         Ok((ran.outputs, ran.waited))
     }
@@ -236,7 +273,7 @@ impl Calls {
         call: &Call,
         questions: &[Question],
         rows: &Rows,
-        outputs: Vec<RowOutput>,
+        outputs: &[RowOutput],
     ) -> Result<Vec<Vec<(String, Answer)>>, Failure> {
         let checkpoint = rows.group.loaded.checkpoint();
         let mut all = Vec::with_capacity(rows.encoded.len());
@@ -258,7 +295,11 @@ impl Calls {
             let count = u64::try_from(count).unwrap_or(u64::MAX);
             counter.with_label_values(&[checkpoint]).inc_by(count);
         };
-        let dropped = encoded.usage.state.as_ref().map_or(0, |state| state.state_tokens_dropped);
+        let dropped = encoded
+            .usage
+            .state
+            .as_ref()
+            .map_or(0, |state| state.state_tokens_dropped);
         add(&self.metrics.tokens, encoded.usage.input_tokens);
         add(&self.metrics.truncated, encoded.truncated);
         add(&self.metrics.truncated_tokens, dropped);
@@ -267,7 +308,10 @@ impl Calls {
         for (_, answer) in answers {
             let labels = [checkpoint, answer.outcome.kind().as_str()];
             self.metrics.answers.with_label_values(&labels).inc();
-            if answer.gate.is_some_and(|verdict| verdict.state == GateState::Abstained) {
+            if answer
+                .gate
+                .is_some_and(|verdict| verdict.state == GateState::Abstained)
+            {
                 add(&self.metrics.low_confidence, 1);
             }
         }

@@ -23,7 +23,11 @@ pub(super) enum Work {
 impl Work {
     /// By the size of the request's body.
     pub(super) const fn of_bytes(bytes: usize) -> Self {
-        if bytes <= LIGHT_BYTES { Self::Light } else { Self::Heavy }
+        if bytes <= LIGHT_BYTES {
+            Self::Light
+        } else {
+            Self::Heavy
+        }
     }
 }
 

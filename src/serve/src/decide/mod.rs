@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use decision::json::Object;
 use decision::wire::{
-    Controls, OptionLimit, Payload, Refusal, RequestRules, Surface, read_batch_request, read_request, write_batch,
-    write_reply,
+    Controls, OptionLimit, Payload, Refusal, RequestRules, Surface, read_batch_request,
+    read_request, write_batch, write_reply,
 };
 use laya::tournament;
 
@@ -107,7 +107,11 @@ impl Decider {
     pub fn new(serving: Serving, host: Arc<Host>, metrics: Metrics) -> Self {
         let cpu = Cpu::new(host.engine().threads());
         let calls = Calls::new(&serving, host, metrics, cpu.clone());
-        Self { serving, calls, cpu }
+        Self {
+            serving,
+            calls,
+            cpu,
+        }
     }
 
     /// Answers one request. Cancel safe: rows that have not begun are dropped with the future.
@@ -119,11 +123,17 @@ impl Decider {
         let began = Instant::now();
         let mut answered = match self.tournament(&read)? {
             Some(plan) => self.narrowed(&read, plan, &asked).await?,
-            None => self.calls.ask(self.call(&read, read.states.clone(), read.questions.clone(), &asked)).await?,
+            None => {
+                self.calls
+                    .ask(self.call(&read, read.states.clone(), read.questions.clone(), &asked))
+                    .await?
+            }
         };
         let inference = began.elapsed().saturating_sub(answered.waited);
         let payloads = std::mem::take(&mut answered.payloads);
-        let body = self.write(asked.form, Work::of_bytes(asked.body.len()), payloads).await?;
+        let body = self
+            .write(asked.form, Work::of_bytes(asked.body.len()), payloads)
+            .await?;
         Ok(Reply {
             body,
             inference,
@@ -227,14 +237,20 @@ impl Decider {
             let mut plan = plan.clone();
             let mut input_tokens = 0;
             while let Some(round) = plan.next_round() {
-                let mut answered = self.calls.ask(self.call(read, states.clone(), round, asked)).await?;
+                let mut answered = self
+                    .calls
+                    .ask(self.call(read, states.clone(), round, asked))
+                    .await?;
                 if let Some(payload) = answered.payloads.pop() {
                     input_tokens += payload.usage.input_tokens;
                     plan.advance(&payload.answers);
                 }
                 all.used(&mut answered);
             }
-            let mut answered = self.calls.ask(self.call(read, states, plan.last_call(), asked)).await?;
+            let mut answered = self
+                .calls
+                .ask(self.call(read, states, plan.last_call(), asked))
+                .await?;
             if let Some(payload) = answered.payloads.last_mut() {
                 payload.usage.input_tokens += input_tokens;
                 plan.finish(&mut payload.answers);
@@ -246,8 +262,17 @@ impl Decider {
         Ok(all)
     }
 
-    async fn write(&self, form: Form, work: Work, payloads: Vec<Payload>) -> Result<String, Failure> {
-        let surface = if self.serving.strict { Surface::HttpStrict } else { Surface::Http };
+    async fn write(
+        &self,
+        form: Form,
+        work: Work,
+        payloads: Vec<Payload>,
+    ) -> Result<String, Failure> {
+        let surface = if self.serving.strict {
+            Surface::HttpStrict
+        } else {
+            Surface::Http
+        };
         let write = move || match form {
             Form::Batch => write_batch(&payloads, surface),
             Form::Single => match payloads.first() {

@@ -19,7 +19,10 @@ const WATCHED: [&str; 8] = [
 
 /// Size and time of change of each file; none where there is no folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fingerprint(Option<Vec<Option<(u64, Option<SystemTime>)>>>);
+pub(super) struct Fingerprint(Option<Vec<Option<Seen>>>);
+
+/// Size and time of change of one file.
+type Seen = (u64, Option<SystemTime>);
 
 /// Looks at the files of a source.
 pub(super) fn fingerprint(found: Option<Found>) -> Fingerprint {

@@ -26,7 +26,11 @@ pub struct Fatal {
 ///
 /// # Errors
 /// A checkpoint that is refused at start.
-pub async fn keep(host: Arc<Host>, in_flight: impl Fn() -> usize, ready: impl FnOnce()) -> Result<(), Fatal> {
+pub async fn keep(
+    host: Arc<Host>,
+    in_flight: impl Fn() -> usize,
+    ready: impl FnOnce(),
+) -> Result<(), Fatal> {
     let mut ready = Some(ready);
     for name in host.loading.preload.clone() {
         if let Err(problem) = host.load(&name).await
@@ -35,7 +39,10 @@ pub async fn keep(host: Arc<Host>, in_flight: impl Fn() -> usize, ready: impl Fn
             return Err(Fatal { code, problem });
         }
     }
-    let every = host.loading.idle_unload.map_or(LOOK_EVERY, |idle| look_every(idle).min(LOOK_EVERY));
+    let every = host
+        .loading
+        .idle_unload
+        .map_or(LOOK_EVERY, |idle| look_every(idle).min(LOOK_EVERY));
     let mut looked: Option<Instant> = None;
     loop {
         if looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) {
@@ -67,7 +74,11 @@ fn look_every(idle: Duration) -> Duration {
 async fn retry(host: &Arc<Host>) {
     let failed: Vec<_> = {
         let state = host.lock();
-        state.failed.iter().map(|(name, failure)| (name.clone(), failure.clone())).collect()
+        state
+            .failed
+            .iter()
+            .map(|(name, failure)| (name.clone(), failure.clone()))
+            .collect()
     };
     for (name, failure) in failed {
         let changed = host.fingerprint(&name) != failure.seen;
@@ -87,7 +98,10 @@ impl Host {
     /// Whether nothing that should be preloaded has failed.
     fn is_preloaded(&self) -> bool {
         let state = self.lock();
-        self.loading.preload.iter().all(|name| !state.failed.contains_key(name))
+        self.loading
+            .preload
+            .iter()
+            .all(|name| !state.failed.contains_key(name))
     }
 }
 

@@ -29,9 +29,13 @@ impl Host {
     fn load_blocking(&self, name: &str) -> Result<Arc<Loaded>, Problem> {
         let started = Instant::now();
         let source = self.loading.registry.source(name);
-        let source = source.ok_or_else(|| Problem::System(format!("'{name}' is not registered")))?;
+        let source =
+            source.ok_or_else(|| Problem::System(format!("'{name}' is not registered")))?;
         let found = find(source, &self.places)?;
-        let folder = found.folder.canonicalize().unwrap_or_else(|_| found.folder.clone());
+        let folder = found
+            .folder
+            .canonicalize()
+            .unwrap_or_else(|_| found.folder.clone());
         let sha256 = self.loading.sha256.of(name);
         // The digests of this name may ask for more than what was verified for another.
         if sha256.is_empty()
@@ -60,7 +64,10 @@ impl Host {
             None => self.put_into_service(checkpoint, found, folder)?,
         };
         let took = started.elapsed();
-        self.metrics.load_seconds.with_label_values(&[name]).observe(took.as_secs_f64());
+        self.metrics
+            .load_seconds
+            .with_label_values(&[name])
+            .observe(took.as_secs_f64());
         tracing::info!(checkpoint = name, digest, millis = millis(took), "loaded");
         Ok(loaded)
     }
@@ -74,7 +81,13 @@ impl Host {
         let parity = self.parity(&checkpoint)?;
         let probing = Instant::now();
         crate::probe::probe(checkpoint.info(), |state, questions| {
-            predict(&self.engine, &checkpoint, state, questions, laya::Lengths::default())
+            predict(
+                &self.engine,
+                &checkpoint,
+                state,
+                questions,
+                laya::Lengths::default(),
+            )
         })?;
         let origin = Origin {
             folder,
@@ -82,8 +95,16 @@ impl Host {
             parity,
             probe: probing.elapsed(),
         };
-        let loaded = Loaded::start(Arc::clone(&self.engine), checkpoint, self.limits, self.pass_seen(), origin);
-        loaded.map(Arc::new).map_err(|error| Problem::System(error.to_string()))
+        let loaded = Loaded::start(
+            Arc::clone(&self.engine),
+            checkpoint,
+            self.limits,
+            self.pass_seen(),
+            origin,
+        );
+        loaded
+            .map(Arc::new)
+            .map_err(|error| Problem::System(error.to_string()))
     }
 
     fn parity(&self, checkpoint: &Checkpoint) -> Result<Parity, Problem> {
@@ -100,17 +121,22 @@ impl Host {
     fn check_contract(&self, name: &str, loaded: &Loaded) -> Result<(), Problem> {
         let preloaded = self.loading.preload.iter().any(|known| known == name);
         match &self.loading.contract {
-            Some(expected) if preloaded && loaded.contract() != Some(expected) => Err(Problem::Contract {
-                expected: expected.clone(),
-                got: loaded.contract().unwrap_or("none").to_owned(),
-            }),
+            Some(expected) if preloaded && loaded.contract() != Some(expected) => {
+                Err(Problem::Contract {
+                    expected: expected.clone(),
+                    got: loaded.contract().unwrap_or("none").to_owned(),
+                })
+            }
             _ => Ok(()),
         }
     }
 
     fn shared(&self, same: impl Fn(&Loaded) -> bool) -> Option<Arc<Loaded>> {
         let resident = self.all_resident();
-        resident.into_iter().map(|(_, loaded)| loaded).find(|loaded| same(loaded))
+        resident
+            .into_iter()
+            .map(|(_, loaded)| loaded)
+            .find(|loaded| same(loaded))
     }
 }
 

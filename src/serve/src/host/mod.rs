@@ -46,7 +46,9 @@ pub struct Host {
 
 impl std::fmt::Debug for Host {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Host").field("resident", &self.names()).finish_non_exhaustive()
+        f.debug_struct("Host")
+            .field("resident", &self.names())
+            .finish_non_exhaustive()
     }
 }
 
@@ -131,7 +133,11 @@ impl Host {
     /// Names of resident checkpoints, least recently used first.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
-        self.lock().resident.iter().map(|(name, _)| name.clone()).collect()
+        self.lock()
+            .resident
+            .iter()
+            .map(|(name, _)| name.clone())
+            .collect()
     }
 
     /// A checkpoint, loaded if it is not. Cancel safe: a load goes on for others.
@@ -192,9 +198,13 @@ impl Host {
                 self.readiness.recovered(name);
             }
             Err(problem) => {
-                self.metrics.load_failures.with_label_values(&[problem.metric()]).inc();
+                self.metrics
+                    .load_failures
+                    .with_label_values(&[problem.metric()])
+                    .inc();
                 tracing::error!(checkpoint = name, %problem, "cannot serve a checkpoint");
-                self.readiness.failed(name, problem.reason(), problem.to_string());
+                self.readiness
+                    .failed(name, problem.reason(), problem.to_string());
                 let failure = Failure {
                     at: Instant::now(),
                     problem: Arc::clone(problem),
@@ -277,14 +287,22 @@ impl Host {
     pub fn waiting_rows(&self) -> usize {
         let resident = self.all_resident();
         let first = |index: usize, loaded: &Arc<Loaded>| {
-            resident[..index].iter().all(|(_, earlier)| !Arc::ptr_eq(earlier, loaded))
+            resident[..index]
+                .iter()
+                .all(|(_, earlier)| !Arc::ptr_eq(earlier, loaded))
         };
-        let distinct = resident.iter().enumerate().filter(|(index, (_, loaded))| first(*index, loaded));
+        let distinct = resident
+            .iter()
+            .enumerate()
+            .filter(|(index, (_, loaded))| first(*index, loaded));
         distinct.map(|(_, (_, loaded))| loaded.waiting_rows()).sum()
     }
 
     fn pass_seen(&self) -> PassSeen {
-        let (rows, tokens) = (self.metrics.pass_rows.clone(), self.metrics.pass_tokens.clone());
+        let (rows, tokens) = (
+            self.metrics.pass_rows.clone(),
+            self.metrics.pass_tokens.clone(),
+        );
         Arc::new(move |report| {
             rows.observe(report.rows as f64);
             tokens.observe(report.tokens as f64);

@@ -24,9 +24,16 @@ pub(super) enum BodyError {
 
 /// Whether the head says that the body is too large.
 pub(super) fn is_too_large(headers: &HeaderMap) -> bool {
-    let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
-    let digits = length.filter(|length| !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit()));
-    digits.is_some_and(|digits| digits.parse().map_or(true, |length: usize| length > MAX_BODY_BYTES))
+    let length = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok());
+    let digits = length
+        .filter(|length| !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit()));
+    digits.is_some_and(|digits| {
+        digits
+            .parse()
+            .map_or(true, |length: usize| length > MAX_BODY_BYTES)
+    })
 }
 
 /// Reads the whole body.
@@ -93,10 +100,22 @@ mod tests {
             ("none", vec![], Some(0)),
             ("one", vec![vec![1; 7]], Some(7)),
             ("three", vec![vec![1; 7], vec![2; 8], vec![3; 9]], Some(24)),
-            ("an empty first", vec![vec![], vec![2; 8], vec![3; 9]], Some(17)),
-            ("the bound", vec![vec![1; MAX_BODY_BYTES - 1], vec![2]], Some(MAX_BODY_BYTES)),
+            (
+                "an empty first",
+                vec![vec![], vec![2; 8], vec![3; 9]],
+                Some(17),
+            ),
+            (
+                "the bound",
+                vec![vec![1; MAX_BODY_BYTES - 1], vec![2]],
+                Some(MAX_BODY_BYTES),
+            ),
             ("one more", vec![vec![1; MAX_BODY_BYTES], vec![2]], None),
-            ("one piece too large", vec![vec![1; MAX_BODY_BYTES + 1]], None),
+            (
+                "one piece too large",
+                vec![vec![1; MAX_BODY_BYTES + 1]],
+                None,
+            ),
         ] {
             let whole: Vec<u8> = parts.concat();
             match read(pieces(parts), wait).await {

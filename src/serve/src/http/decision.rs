@@ -17,7 +17,12 @@ const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 const INFERENCE_TIME: HeaderName = HeaderName::from_static("x-inference-time-ms");
 
 impl Surface {
-    pub(super) async fn decision(&self, form: Form, request: Request<Body>, began: Instant) -> Response<Body> {
+    pub(super) async fn decision(
+        &self,
+        form: Form,
+        request: Request<Body>,
+        began: Instant,
+    ) -> Response<Body> {
         if self.readiness.is_drained() {
             return reply::early(request, reply::busy("server is draining"));
         }
@@ -47,12 +52,17 @@ impl Surface {
             Err(BodyError::TooSlow) if deadline <= Instant::now() => return expired(),
             // The rest is not waited for: this client had its time.
             Err(BodyError::TooSlow) => {
-                return reply::detail(StatusCode::REQUEST_TIMEOUT, "request body was not received in time");
+                return reply::detail(
+                    StatusCode::REQUEST_TIMEOUT,
+                    "request body was not received in time",
+                );
             }
             // Nobody reads this.
-            Err(BodyError::Gone) => return reply::detail(StatusCode::BAD_REQUEST, "request body must be valid JSON"),
+            Err(BodyError::Gone) => {
+                return reply::detail(StatusCode::BAD_REQUEST, "request body must be valid JSON");
+            }
         };
-        let contract = head.headers.get(&CONTRACT).map(|contract| text(contract));
+        let contract = head.headers.get(&CONTRACT).map(text);
         let asked = Asked {
             form,
             body,
@@ -72,7 +82,11 @@ fn wait(headers: &HeaderMap, longest: Duration) -> Result<Duration, ()> {
     let Some(asked) = headers.get(&DEADLINE) else {
         return Ok(longest);
     };
-    let millis: u64 = asked.to_str().ok().and_then(|text| text.trim().parse().ok()).ok_or(())?;
+    let millis: u64 = asked
+        .to_str()
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+        .ok_or(())?;
     Ok(Duration::from_millis(millis).min(longest))
 }
 
@@ -87,7 +101,8 @@ fn expired() -> Response<Body> {
 fn refused(failure: &Failure) -> Response<Body> {
     match failure {
         Failure::Refused(refusal) => {
-            let status = StatusCode::from_u16(refusal.status.code()).unwrap_or(StatusCode::UNPROCESSABLE_ENTITY);
+            let status = StatusCode::from_u16(refusal.status.code())
+                .unwrap_or(StatusCode::UNPROCESSABLE_ENTITY);
             reply::detail(status, &refusal.detail)
         }
         Failure::Contract { .. } => reply::detail(StatusCode::CONFLICT, &failure.to_string()),
@@ -101,7 +116,11 @@ fn refused(failure: &Failure) -> Response<Body> {
 
 fn answered(reply: Reply) -> Response<Body> {
     let millis = format!("{:.2}", reply.inference.as_secs_f64() * 1000.0);
-    let digests: Vec<&str> = reply.checkpoints.iter().map(|(digest, _)| digest.as_str()).collect();
+    let digests: Vec<&str> = reply
+        .checkpoints
+        .iter()
+        .map(|(digest, _)| digest.as_str())
+        .collect();
     let contracts: Vec<&str> = reply
         .checkpoints
         .iter()

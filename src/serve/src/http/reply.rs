@@ -31,13 +31,19 @@ pub(super) fn detail(status: StatusCode, text: &str) -> Response<Body> {
 /// 503, to be tried again in a second.
 pub(super) fn busy(text: &str) -> Response<Body> {
     let mut response = detail(StatusCode::SERVICE_UNAVAILABLE, text);
-    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+        .headers_mut()
+        .insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
 
 /// Metrics.
 pub(super) fn text(body: Vec<u8>) -> Response<Body> {
-    with_length(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", body)
+    with_length(
+        StatusCode::OK,
+        "text/plain; version=0.0.4; charset=utf-8",
+        body,
+    )
 }
 
 fn with_length(status: StatusCode, kind: &'static str, body: Vec<u8>) -> Response<Body> {

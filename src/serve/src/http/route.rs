@@ -92,13 +92,18 @@ impl Path {
     pub(super) fn read(raw: &str, with_key: bool) -> Self {
         let decoded = percent_decode(raw);
         let find = |path: &[u8]| {
-            let route = ROUTES.into_iter().find(|route| route.path().as_bytes() == path)?;
+            let route = ROUTES
+                .into_iter()
+                .find(|route| route.path().as_bytes() == path)?;
             (route != Route::OpenApi || !with_key).then_some(route)
         };
         if let Some(route) = find(&decoded) {
             return Self::Known(route);
         }
-        let end = decoded.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
+        let end = decoded
+            .iter()
+            .rposition(|byte| *byte != b'/')
+            .map_or(0, |last| last + 1);
         match decoded.get(..end).and_then(find) {
             Some(route) if end < decoded.len() => Self::Slash(route),
             _ => Self::Unknown,
@@ -146,7 +151,10 @@ mod tests {
             ("/health", Path::Known(Route::Health)),
             ("/%68ealth", Path::Known(Route::Health)),
             ("/v1%2Fsystemone", Path::Known(single)),
-            ("/v1/systemone/batch", Path::Known(Route::Decide(Form::Batch))),
+            (
+                "/v1/systemone/batch",
+                Path::Known(Route::Decide(Form::Batch)),
+            ),
             ("/health/", Path::Slash(Route::Health)),
             ("/v1/systemone///", Path::Slash(single)),
             ("/v1/systemone%2f", Path::Slash(single)),
@@ -162,7 +170,10 @@ mod tests {
         ] {
             assert_eq!(Path::read(raw, false), path, "{raw}");
         }
-        assert_eq!(Path::read("/openapi.json", false), Path::Known(Route::OpenApi));
+        assert_eq!(
+            Path::read("/openapi.json", false),
+            Path::Known(Route::OpenApi)
+        );
         assert_eq!(Path::read("/openapi.json", true), Path::Unknown);
         assert_eq!(Path::read("/openapi.json/", true), Path::Unknown);
     }

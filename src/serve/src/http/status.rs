@@ -17,11 +17,17 @@ impl Surface {
     pub(super) fn health(&self) -> String {
         let resident = self.host.all_resident();
         let by_name = |value: &dyn Fn(&Loaded) -> Value| -> Object {
-            self.in_order(&resident).iter().map(|(name, loaded)| (name.as_str(), value(loaded))).collect()
+            self.in_order(&resident)
+                .iter()
+                .map(|(name, loaded)| (name.as_str(), value(loaded)))
+                .collect()
         };
         let mut health = Object::new();
         health.push("status", "ok");
-        let names: Vec<Value> = resident.iter().map(|(name, _)| name.as_str().into()).collect();
+        let names: Vec<Value> = resident
+            .iter()
+            .map(|(name, _)| name.as_str().into())
+            .collect();
         health.push("loaded", names);
         health.push("revisions", by_name(&|loaded| loaded.commit.clone().into()));
         health.push("device", "cpu");
@@ -47,8 +53,13 @@ impl Surface {
         let Some((info, contract)) = named else {
             return;
         };
-        let questions = info.questions.iter().flat_map(|contract| contract.questions());
-        let ids: Vec<Value> = questions.map(|question| question.id.as_str().into()).collect();
+        let questions = info
+            .questions
+            .iter()
+            .flat_map(|contract| contract.questions());
+        let ids: Vec<Value> = questions
+            .map(|question| question.id.as_str().into())
+            .collect();
         health.push("ok", true);
         health.push("decisions", ids);
         health.push("contract", contract.digest.as_str());
@@ -70,7 +81,10 @@ impl Surface {
             }
         };
         if trusted {
-            body.push("checkpoints", self.checkpoints(&self.host.all_resident(), Probe::Shown));
+            body.push(
+                "checkpoints",
+                self.checkpoints(&self.host.all_resident(), Probe::Shown),
+            );
         }
         reply::json(status, write(&Value::Object(body)))
     }

@@ -20,14 +20,21 @@ impl Resources {
     pub(super) fn new(make: &Make<'_>) -> prometheus::Result<Self> {
         Ok(Self {
             memory: make.gauge("process_resident_memory_bytes", "Resident memory in bytes.")?,
-            processor: make.float_gauge("process_cpu_seconds_total", "User and system time in seconds.")?,
+            processor: make.float_gauge(
+                "process_cpu_seconds_total",
+                "User and system time in seconds.",
+            )?,
             files: make.gauge("process_open_fds", "Open file handles.")?,
             threads: make.gauge("process_threads", "Threads.")?,
         })
     }
 
     pub(super) fn refresh(&self) {
-        if let Some(seen) = fs::read_to_string("/proc/self/stat").ok().as_deref().and_then(parse) {
+        if let Some(seen) = fs::read_to_string("/proc/self/stat")
+            .ok()
+            .as_deref()
+            .and_then(parse)
+        {
             let page = i64::try_from(rustix::param::page_size()).unwrap_or(4096);
             let ticks = rustix::param::clock_ticks_per_second();
             self.memory.set(seen.resident_pages.saturating_mul(page));
@@ -36,7 +43,8 @@ impl Resources {
         }
         if let Ok(files) = fs::read_dir("/proc/self/fd") {
             // One of them is the folder that is being read.
-            self.files.set(i64::try_from(files.count()).unwrap_or(0) - 1);
+            self.files
+                .set(i64::try_from(files.count()).unwrap_or(0) - 1);
         }
     }
 }
@@ -51,7 +59,10 @@ struct Stat {
 
 fn parse(line: &str) -> Option<Stat> {
     // The name of the program, in brackets, may hold anything.
-    let fields: Vec<&str> = line.get(line.rfind(')')? + 1..)?.split_whitespace().collect();
+    let fields: Vec<&str> = line
+        .get(line.rfind(')')? + 1..)?
+        .split_whitespace()
+        .collect();
     let number = |field: usize| fields.get(field - 3)?.parse::<i64>().ok();
     Some(Stat {
         ticks: u64::try_from(number(14)? + number(15)?).ok()?,

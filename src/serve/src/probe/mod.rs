@@ -58,7 +58,10 @@ pub fn probe(
     info: &CheckpointInfo,
     ask: impl Fn(&Value, &[Question]) -> Result<Prediction, PredictError>,
 ) -> Result<(), ProbeFailure> {
-    let own = info.questions.as_ref().map(|contract| contract.request_questions());
+    let own = info
+        .questions
+        .as_ref()
+        .map(|contract| contract.request_questions());
     match &own {
         Some(questions) if !info.probes.is_empty() => recorded(&info.probes, questions, ask),
         Some(questions) => {
@@ -114,16 +117,24 @@ fn recorded(
             return Err(ProbeFailure::NotRepeatable);
         }
         for (id, expected) in &probe.answers {
-            let answer = answers.iter().find(|(known, _)| known == id).map(|(_, answer)| answer);
+            let answer = answers
+                .iter()
+                .find(|(known, _)| known == id)
+                .map(|(_, answer)| answer);
             let label = answer.map(label_of).unwrap_or_default();
             let probability = answer.and_then(|answer| probability_of(answer, &expected.label));
-            let close = probability.is_some_and(|p| (p - expected.probability).abs() <= PROBABILITY_TOLERANCE);
+            let close = probability
+                .is_some_and(|p| (p - expected.probability).abs() <= PROBABILITY_TOLERANCE);
             if label != expected.label || !close {
                 return Err(ProbeFailure::Differs {
                     probe: index,
                     question: id.clone(),
                     expected: format!("'{}' with {:.4}", expected.label, expected.probability),
-                    got: format!("'{label}', and '{}' with {:.4}", expected.label, probability.unwrap_or(0.0)),
+                    got: format!(
+                        "'{label}', and '{}' with {:.4}",
+                        expected.label,
+                        probability.unwrap_or(0.0)
+                    ),
                 });
             }
         }
@@ -140,7 +151,8 @@ fn shape(
     let mut all: Vec<Vec<(String, Answer)>> = Vec::new();
     for (index, state) in states.iter().enumerate() {
         let prediction = ask(state, &questions)?;
-        check::shape_of(&prediction, &questions).map_err(|(question, problem)| ProbeFailure::Shape { question, problem })?;
+        check::shape_of(&prediction, &questions)
+            .map_err(|(question, problem)| ProbeFailure::Shape { question, problem })?;
         if index == 0 && ask(state, &questions)?.answers != prediction.answers {
             return Err(ProbeFailure::NotRepeatable);
         }

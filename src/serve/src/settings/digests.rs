@@ -36,7 +36,9 @@ pub fn read_sha256_digests(text: &str) -> Result<Sha256Digests, String> {
     for (key, value) in object {
         let key = key.to_string_lossy();
         match value {
-            Value::Object(inner) => digests.by_name.push((key.trim().to_lowercase(), files(inner)?)),
+            Value::Object(inner) => digests
+                .by_name
+                .push((key.trim().to_lowercase(), files(inner)?)),
             digest => digests.every.push(file(key, digest)?),
         }
     }
@@ -52,13 +54,21 @@ fn files(object: &Object) -> Result<Files, String> {
 
 fn file(path: String, digest: &Value) -> Result<(String, String), String> {
     if !is_inner_path(&path) {
-        return Err(format!("path '{}' leads out of the checkpoint", path.escape_default()));
+        return Err(format!(
+            "path '{}' leads out of the checkpoint",
+            path.escape_default()
+        ));
     }
-    let digest = digest.as_str().map(|digest| digest.trim().to_ascii_lowercase());
-    let digest = digest.filter(|digest| digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let digest = digest
+        .as_str()
+        .map(|digest| digest.trim().to_ascii_lowercase());
+    let digest = digest
+        .filter(|digest| digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit()));
     match digest {
         Some(digest) => Ok((path, digest)),
-        None => Err(format!("the digest of '{path}' must be 64 hexadecimal digits")),
+        None => Err(format!(
+            "the digest of '{path}' must be 64 hexadecimal digits"
+        )),
     }
 }
 
@@ -74,8 +84,16 @@ mod tests {
             hex.to_uppercase()
         ))
         .unwrap();
-        let paths = |name: &str| read.of(name).into_iter().map(|(path, _)| path).collect::<Vec<_>>();
-        assert_eq!(paths("english"), ["model.safetensors", "encoder/config.json"]);
+        let paths = |name: &str| {
+            read.of(name)
+                .into_iter()
+                .map(|(path, _)| path)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            paths("english"),
+            ["model.safetensors", "encoder/config.json"]
+        );
         assert_eq!(paths("multilingual"), ["model.safetensors"]);
         assert!(read.of("english").iter().all(|(_, digest)| *digest == hex));
         for (text, expected) in [

@@ -205,7 +205,7 @@ impl Settings {
     ///
     /// # Errors
     /// The first value that is refused, in the order of the variables.
-    pub fn read(values: &Values, extras: Extras) -> Result<(Self, Vec<String>), SettingError> {
+    pub fn read(values: &Values, extras: &Extras) -> Result<(Self, Vec<String>), SettingError> {
         read::settings(values, extras)
     }
 }

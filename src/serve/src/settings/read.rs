@@ -11,7 +11,8 @@ use laya::{CpuFeatures, Precision};
 use super::digests::read_sha256_digests;
 use super::variables::{Given, Values};
 use super::{
-    ApiKey, Bind, Device, Extras, Loading, LogLevel, Passes, Serving, SettingError, Settings, Sha256Digests, WithoutKey,
+    ApiKey, Bind, Device, Extras, Loading, LogLevel, Passes, Serving, SettingError, Settings,
+    Sha256Digests, WithoutKey,
 };
 use crate::registry::{ONLY, Registry, read_extra_models};
 
@@ -23,7 +24,10 @@ struct Reader<'a> {
     warnings: Vec<String>,
 }
 
-pub(super) fn settings(values: &Values, extras: Extras) -> Result<(Settings, Vec<String>), SettingError> {
+pub(super) fn settings(
+    values: &Values,
+    extras: &Extras,
+) -> Result<(Settings, Vec<String>), SettingError> {
     let mut reader = Reader {
         values,
         warnings: Vec::new(),
@@ -144,10 +148,11 @@ impl Reader<'_> {
         let Some(given) = extra else {
             return Ok(Registry::with_extra(&[]));
         };
-        let (entries, warnings) = read_extra_models(&given.value).map_err(|detail| SettingError {
-            name: format!("{}:", given.name),
-            detail,
-        })?;
+        let (entries, warnings) =
+            read_extra_models(&given.value).map_err(|detail| SettingError {
+                name: format!("{}:", given.name),
+                detail,
+            })?;
         self.warnings.extend(warnings);
         Ok(Registry::with_extra(&entries))
     }
@@ -158,10 +163,13 @@ impl Reader<'_> {
         };
         match self.get("LAYA_DEFAULT_MODEL") {
             None => Ok("multilingual".to_owned()),
-            Some(given) => names.resolve(&given.value).map(str::to_owned).ok_or_else(|| {
-                let unknown = names.unknown(&Value::from(given.value.as_str()));
-                bad(given, &unknown)
-            }),
+            Some(given) => names
+                .resolve(&given.value)
+                .map(str::to_owned)
+                .ok_or_else(|| {
+                    let unknown = names.unknown(&Value::from(given.value.as_str()));
+                    bad(given, &unknown)
+                }),
         }
     }
 
@@ -186,12 +194,23 @@ impl Reader<'_> {
         if !self.truth("LAYA_PRELOAD", true) {
             return Ok(Vec::new());
         }
-        let all = || registry.entries().iter().map(|entry| entry.name.clone()).collect();
+        let all = || {
+            registry
+                .entries()
+                .iter()
+                .map(|entry| entry.name.clone())
+                .collect()
+        };
         let (Some(given), Some(names)) = (self.get("LAYA_MODELS"), registry.names()) else {
             return Ok(all());
         };
         let mut preload: Vec<String> = Vec::new();
-        for name in given.value.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        for name in given
+            .value
+            .split(',')
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
+        {
             let known = names
                 .resolve(name)
                 .ok_or_else(|| bad(given, &names.unknown(&Value::from(name))))?;
@@ -202,7 +221,11 @@ impl Reader<'_> {
         Ok(if preload.is_empty() { all() } else { preload })
     }
 
-    fn serving(&mut self, key: Option<&str>, default_model: String) -> Result<Serving, SettingError> {
+    fn serving(
+        &mut self,
+        key: Option<&str>,
+        default_model: String,
+    ) -> Result<Serving, SettingError> {
         let environment_key = self.get("LAYA_API_KEY").map(|given| given.value.clone());
         let origins = self.text("LAYA_ALLOWED_ORIGINS").unwrap_or_default();
         let allowed_origins = origins
@@ -260,19 +283,28 @@ impl Reader<'_> {
         })
     }
 
-    fn parsed<T: FromStr<Err: std::fmt::Display>>(&self, name: &str, default: T) -> Result<T, SettingError> {
+    fn parsed<T: FromStr<Err: std::fmt::Display>>(
+        &self,
+        name: &str,
+        default: T,
+    ) -> Result<T, SettingError> {
         match self.get(name) {
             None => Ok(default),
-            Some(given) => given.value.trim().parse().map_err(|error: T::Err| bad(given, &error.to_string())),
+            Some(given) => given
+                .value
+                .trim()
+                .parse()
+                .map_err(|error: T::Err| bad(given, &error.to_string())),
         }
     }
 
     fn precision(&self) -> Result<Precision, SettingError> {
         let amp = self.get("LAYA_CPU_AMP");
         match (self.get("LAYA_PRECISION"), amp) {
-            (None, Some(amp)) if amp.value.trim().eq_ignore_ascii_case("bf16") => {
-                Err(bad(amp, "is not served by this build; set LAYA_PRECISION to f32 or int8"))
-            }
+            (None, Some(amp)) if amp.value.trim().eq_ignore_ascii_case("bf16") => Err(bad(
+                amp,
+                "is not served by this build; set LAYA_PRECISION to f32 or int8",
+            )),
             _ => self.parsed("LAYA_PRECISION", Precision::F32),
         }
     }
@@ -280,7 +312,7 @@ impl Reader<'_> {
     fn idle_unload(&mut self) -> Option<Duration> {
         let given = self.get("LAYA_IDLE_UNLOAD_SECONDS")?.clone();
         match given.value.trim().parse::<f64>() {
-            Ok(seconds) if seconds == 0.0 => None,
+            Ok(0.0) => None,
             Ok(seconds) if seconds > 0.0 && seconds <= LONGEST_SECONDS => {
                 Some(Duration::from_secs_f64(seconds))
             }
@@ -296,7 +328,7 @@ impl Reader<'_> {
         registry: Registry,
         preload: Vec<String>,
         device: Device,
-        extras: Extras,
+        extras: &Extras,
     ) -> Result<Loading, SettingError> {
         let sha256 = match self.get("LAYA_SHA256_DIGESTS") {
             None => Sha256Digests::default(),

@@ -5,23 +5,43 @@ fn read(pairs: &[(&str, &str)]) -> Result<(Settings, Vec<String>), SettingError>
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let (values, _) = Values::new([], environment);
-    Settings::read(&values, Extras::default())
+    Settings::read(&values, &Extras::default())
 }
 
 #[test]
 fn defaults_are_those_of_the_page() {
     let (settings, warnings) = read(&[]).unwrap();
     assert!(warnings.is_empty(), "{warnings:?}");
-    assert_eq!((settings.bind.host.as_str(), settings.bind.port), ("127.0.0.1", 8000));
-    assert_eq!(settings.loading.preload, ["english", "multilingual", "typed-decisions"]);
-    assert_eq!(settings.loading.max_loaded, 3, "raised to what is preloaded");
+    assert_eq!(
+        (settings.bind.host.as_str(), settings.bind.port),
+        ("127.0.0.1", 8000)
+    );
+    assert_eq!(
+        settings.loading.preload,
+        ["english", "multilingual", "typed-decisions"]
+    );
+    assert_eq!(
+        settings.loading.max_loaded, 3,
+        "raised to what is preloaded"
+    );
     assert_eq!(settings.loading.device, Device::Auto);
     let serving = &settings.serving;
-    assert_eq!((serving.max_concurrent, serving.max_token_budget), (16, 8192));
+    assert_eq!(
+        (serving.max_concurrent, serving.max_token_budget),
+        (16, 8192)
+    );
     assert_eq!(serving.default_model, "multilingual");
     assert_eq!(
-        (serving.body_read_timeout, serving.request_timeout, settings.drain_timeout),
-        (Duration::from_secs(10), Duration::from_secs(60), Duration::from_secs(30))
+        (
+            serving.body_read_timeout,
+            serving.request_timeout,
+            settings.drain_timeout
+        ),
+        (
+            Duration::from_secs(10),
+            Duration::from_secs(60),
+            Duration::from_secs(30)
+        )
     );
     assert_eq!(settings.passes.max_tokens, 131_072);
 }
@@ -29,10 +49,26 @@ fn defaults_are_those_of_the_page() {
 #[test]
 fn bad_values_end_the_start_with_these_words() {
     for (name, value, expected) in [
-        ("LAYA_PORT", "99999", "invalid LAYA_PORT '99999': must be an integer 1-65535"),
-        ("LAYA_PORT", "0", "invalid LAYA_PORT '0': must be an integer 1-65535"),
-        ("LAYA_PORT", "x", "invalid LAYA_PORT 'x': must be an integer 1-65535"),
-        ("LAYA_DEVICE", "tpu", "invalid LAYA_DEVICE 'tpu': must be auto, cpu or cuda"),
+        (
+            "LAYA_PORT",
+            "99999",
+            "invalid LAYA_PORT '99999': must be an integer 1-65535",
+        ),
+        (
+            "LAYA_PORT",
+            "0",
+            "invalid LAYA_PORT '0': must be an integer 1-65535",
+        ),
+        (
+            "LAYA_PORT",
+            "x",
+            "invalid LAYA_PORT 'x': must be an integer 1-65535",
+        ),
+        (
+            "LAYA_DEVICE",
+            "tpu",
+            "invalid LAYA_DEVICE 'tpu': must be auto, cpu or cuda",
+        ),
         (
             "LAYA_DEFAULT_MODEL",
             "x",
@@ -45,16 +81,36 @@ fn bad_values_end_the_start_with_these_words() {
             "x",
             "invalid LAYA_LOG_LEVEL 'x': must be one of critical, debug, error, info, trace, warning",
         ),
-        ("LAYA_EXTRA_MODELS", "[]", "invalid LAYA_EXTRA_MODELS: must be a JSON object of name -> source, got list"),
-        ("LAYA_REQUEST_TIMEOUT", "0", "invalid LAYA_REQUEST_TIMEOUT '0': must be a positive number of seconds"),
-        ("LAYA_DRAIN_TIMEOUT", "nan", "invalid LAYA_DRAIN_TIMEOUT 'nan': must be a positive number of seconds"),
-        ("LAYA_PRECISION", "bf16", "invalid LAYA_PRECISION 'bf16': unknown precision `bf16`: expected f32 or int8"),
+        (
+            "LAYA_EXTRA_MODELS",
+            "[]",
+            "invalid LAYA_EXTRA_MODELS: must be a JSON object of name -> source, got list",
+        ),
+        (
+            "LAYA_REQUEST_TIMEOUT",
+            "0",
+            "invalid LAYA_REQUEST_TIMEOUT '0': must be a positive number of seconds",
+        ),
+        (
+            "LAYA_DRAIN_TIMEOUT",
+            "nan",
+            "invalid LAYA_DRAIN_TIMEOUT 'nan': must be a positive number of seconds",
+        ),
+        (
+            "LAYA_PRECISION",
+            "bf16",
+            "invalid LAYA_PRECISION 'bf16': unknown precision `bf16`: expected f32 or int8",
+        ),
         (
             "LAYA_CPU_FEATURES",
             "sse",
             "invalid LAYA_CPU_FEATURES 'sse': unknown CPU feature level `sse`: expected portable, avx2, avx512 or neon",
         ),
-        ("LAYA_SHA256_DIGESTS", "1", "invalid LAYA_SHA256_DIGESTS: must be a JSON object, got int"),
+        (
+            "LAYA_SHA256_DIGESTS",
+            "1",
+            "invalid LAYA_SHA256_DIGESTS: must be a JSON object, got int",
+        ),
     ] {
         let error = read(&[(name, value)]).expect_err(name);
         assert_eq!(error.to_string(), expected);
@@ -102,14 +158,23 @@ fn values_are_taken() {
     assert_eq!(settings.loading.preload, ["english", "typed-decisions"]);
     assert_eq!(settings.loading.max_loaded, 2);
     assert_eq!(settings.loading.device, Device::Absent("cuda:1".to_owned()));
-    assert_eq!(settings.loading.idle_unload, Some(Duration::from_millis(1500)));
+    assert_eq!(
+        settings.loading.idle_unload,
+        Some(Duration::from_millis(1500))
+    );
     assert!(settings.serving.auto_task && !settings.serving.strict);
     assert_eq!(settings.serving.default_model, "english");
     assert_eq!(settings.serving.tournament_group, Some(8));
-    assert_eq!(settings.serving.allowed_origins, ["https://a.example", "null"]);
+    assert_eq!(
+        settings.serving.allowed_origins,
+        ["https://a.example", "null"]
+    );
     let header = settings.serving.api_key.as_ref().map(ApiKey::header);
     assert_eq!(header.as_deref(), Some(&b"Bearer s3cret"[..]));
-    assert!(!format!("{settings:?}").contains("s3cret"), "a key is not shown");
+    assert!(
+        !format!("{settings:?}").contains("s3cret"),
+        "a key is not shown"
+    );
 }
 
 #[test]
@@ -119,7 +184,7 @@ fn one_folder_is_the_whole_registry() {
         model: Some("/m".to_owned()),
         ..Extras::default()
     };
-    let (settings, warnings) = Settings::read(&values, extras).unwrap();
+    let (settings, warnings) = Settings::read(&values, &extras).unwrap();
     assert_eq!(settings.loading.preload, ["model"]);
     assert!(settings.loading.registry.names().is_none());
     assert_eq!(warnings.len(), 1);
@@ -128,9 +193,12 @@ fn one_folder_is_the_whole_registry() {
 #[test]
 fn a_flag_may_ask_for_any_free_port() {
     let (values, _) = Values::new([("LAYA_PORT", "0".to_owned())], []);
-    let (settings, _) = Settings::read(&values, Extras::default()).unwrap();
+    let (settings, _) = Settings::read(&values, &Extras::default()).unwrap();
     assert_eq!(settings.bind.port, 0);
     let (values, _) = Values::new([("LAYA_PORT", "70000".to_owned())], []);
-    let error = Settings::read(&values, Extras::default()).unwrap_err();
-    assert_eq!(error.to_string(), "invalid --port '70000': must be an integer 1-65535");
+    let error = Settings::read(&values, &Extras::default()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "invalid --port '70000': must be an integer 1-65535"
+    );
 }

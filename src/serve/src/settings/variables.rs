@@ -60,44 +60,159 @@ const fn switch(name: &'static str, help: &'static str) -> Variable {
 
 /// All of them, in the order of help.
 pub const VARIABLES: &[Variable] = &[
-    value("LAYA_HOST", "ADDRESS", "Address to listen on [default: 127.0.0.1]"),
+    value(
+        "LAYA_HOST",
+        "ADDRESS",
+        "Address to listen on [default: 127.0.0.1]",
+    ),
     value("LAYA_PORT", "PORT", "Port to listen on [default: 8000]"),
-    value("LAYA_DEVICE", "DEVICE", "Device: auto, cpu or cuda [default: auto]"),
-    switch("LAYA_PRELOAD", "Load at start; 0 loads on first use [default: 1]"),
-    value("LAYA_MODELS", "NAMES", "Checkpoints to preload, separated by commas [default: all]"),
-    value("LAYA_THREADS", "N", "Engine threads [default: the cores granted]"),
-    switch("LAYA_AUTO_TASK", "Choose typed-decisions by the ids of the questions [default: 0]"),
-    value("LAYA_DEFAULT_MODEL", "NAME", "Checkpoint when the language says nothing [default: multilingual]"),
-    value("LAYA_MAX_LOADED", "N", "Checkpoints in memory at once [default: 2, or what is preloaded]"),
-    value("LAYA_IDLE_UNLOAD_SECONDS", "SECONDS", "Unload after this much idleness; 0 never does [default: 0]"),
+    value(
+        "LAYA_DEVICE",
+        "DEVICE",
+        "Device: auto, cpu or cuda [default: auto]",
+    ),
+    switch(
+        "LAYA_PRELOAD",
+        "Load at start; 0 loads on first use [default: 1]",
+    ),
+    value(
+        "LAYA_MODELS",
+        "NAMES",
+        "Checkpoints to preload, separated by commas [default: all]",
+    ),
+    value(
+        "LAYA_THREADS",
+        "N",
+        "Engine threads [default: the cores granted]",
+    ),
+    switch(
+        "LAYA_AUTO_TASK",
+        "Choose typed-decisions by the ids of the questions [default: 0]",
+    ),
+    value(
+        "LAYA_DEFAULT_MODEL",
+        "NAME",
+        "Checkpoint when the language says nothing [default: multilingual]",
+    ),
+    value(
+        "LAYA_MAX_LOADED",
+        "N",
+        "Checkpoints in memory at once [default: 2, or what is preloaded]",
+    ),
+    value(
+        "LAYA_IDLE_UNLOAD_SECONDS",
+        "SECONDS",
+        "Unload after this much idleness; 0 never does [default: 0]",
+    ),
     Variable {
         name: "LAYA_API_KEY",
         flag: Flag::None,
         value: "KEY",
         help: "Bearer token that clients must send",
     },
-    value("LAYA_ROOT_PATH", "PATH", "Prefix of the paths in /openapi.json"),
-    value("LAYA_LOG_LEVEL", "LEVEL", "critical, error, warning, info, debug or trace [default: info]"),
-    value("LAYA_MAX_CONCURRENT", "N", "Decision requests in the server at once [default: 16]"),
-    value("LAYA_EXTRA_MODELS", "JSON", r#"More checkpoints: {name: "repo or dir" | ["repo", "folder"]}"#),
-    value("LAYA_MAX_TOKEN_BUDGET", "TOKENS", "Largest max_len a request may ask for [default: 8192]"),
-    value("LAYA_MAX_BATCH_TOKENS", "TOKENS", "Most tokens of one pass [default: 131072]"),
-    value("LAYA_BODY_READ_TIMEOUT", "SECONDS", "Time to receive a body [default: 10]"),
-    switch("LAYA_JEV_STRICT", "Answer with the least fields [default: 0]"),
-    value("LAYA_TOURNAMENT_GROUP", "N", "Narrow larger choices in groups of this size, 2 to 100; else off [default: 0]"),
-    value("LAYA_REVISION", "REVISION", "Commit of the checkpoints in the local cache, or `reviewed`"),
-    value("LAYA_SHA256_DIGESTS", "JSON", "Digests of files: {path: hex} or {name: {path: hex}}"),
+    value(
+        "LAYA_ROOT_PATH",
+        "PATH",
+        "Prefix of the paths in /openapi.json",
+    ),
+    value(
+        "LAYA_LOG_LEVEL",
+        "LEVEL",
+        "critical, error, warning, info, debug or trace [default: info]",
+    ),
+    value(
+        "LAYA_MAX_CONCURRENT",
+        "N",
+        "Decision requests in the server at once [default: 16]",
+    ),
+    value(
+        "LAYA_EXTRA_MODELS",
+        "JSON",
+        r#"More checkpoints: {name: "repo or dir" | ["repo", "folder"]}"#,
+    ),
+    value(
+        "LAYA_MAX_TOKEN_BUDGET",
+        "TOKENS",
+        "Largest max_len a request may ask for [default: 8192]",
+    ),
+    value(
+        "LAYA_MAX_BATCH_TOKENS",
+        "TOKENS",
+        "Most tokens of one pass [default: 131072]",
+    ),
+    value(
+        "LAYA_BODY_READ_TIMEOUT",
+        "SECONDS",
+        "Time to receive a body [default: 10]",
+    ),
+    switch(
+        "LAYA_JEV_STRICT",
+        "Answer with the least fields [default: 0]",
+    ),
+    value(
+        "LAYA_TOURNAMENT_GROUP",
+        "N",
+        "Narrow larger choices in groups of this size, 2 to 100; else off [default: 0]",
+    ),
+    value(
+        "LAYA_REVISION",
+        "REVISION",
+        "Commit of the checkpoints in the local cache, or `reviewed`",
+    ),
+    value(
+        "LAYA_SHA256_DIGESTS",
+        "JSON",
+        "Digests of files: {path: hex} or {name: {path: hex}}",
+    ),
     value("LAYA_PRECISION", "PRECISION", "f32 or int8 [default: f32]"),
-    value("LAYA_PARITY", "PATH", "Parity report, or a folder of them; int8 needs one"),
-    switch("LAYA_REQUIRE_VERIFIED", "Refuse checkpoints that nothing verifies [default: 0]"),
-    value("LAYA_CONTRACT", "DIGEST", "Contract that every preloaded checkpoint must name"),
-    value("LAYA_REQUEST_TIMEOUT", "SECONDS", "Longest time for a request [default: 60]"),
-    value("LAYA_DRAIN_TIMEOUT", "SECONDS", "Longest time for open requests after a signal [default: 30]"),
-    value("LAYA_BATCH_WINDOW_US", "MICROSECONDS", "Wait for more rows before a pass [default: 0]"),
-    value("LAYA_ALLOWED_ORIGINS", "ORIGINS", "Browser origins that may call, separated by commas"),
-    switch("LAYA_ALLOW_UNAUTHENTICATED", "Listen beyond loopback without a key [default: 0]"),
-    value("LAYA_CALIBRATION", "JSON", "Calibration files: {name: file}"),
-    value("LAYA_CPU_FEATURES", "LEVEL", "Cap on instruction sets: portable, avx2, avx512 or neon"),
+    value(
+        "LAYA_PARITY",
+        "PATH",
+        "Parity report, or a folder of them; int8 needs one",
+    ),
+    switch(
+        "LAYA_REQUIRE_VERIFIED",
+        "Refuse checkpoints that nothing verifies [default: 0]",
+    ),
+    value(
+        "LAYA_CONTRACT",
+        "DIGEST",
+        "Contract that every preloaded checkpoint must name",
+    ),
+    value(
+        "LAYA_REQUEST_TIMEOUT",
+        "SECONDS",
+        "Longest time for a request [default: 60]",
+    ),
+    value(
+        "LAYA_DRAIN_TIMEOUT",
+        "SECONDS",
+        "Longest time for open requests after a signal [default: 30]",
+    ),
+    value(
+        "LAYA_BATCH_WINDOW_US",
+        "MICROSECONDS",
+        "Wait for more rows before a pass [default: 0]",
+    ),
+    value(
+        "LAYA_ALLOWED_ORIGINS",
+        "ORIGINS",
+        "Browser origins that may call, separated by commas",
+    ),
+    switch(
+        "LAYA_ALLOW_UNAUTHENTICATED",
+        "Listen beyond loopback without a key [default: 0]",
+    ),
+    value(
+        "LAYA_CALIBRATION",
+        "JSON",
+        "Calibration files: {name: file}",
+    ),
+    value(
+        "LAYA_CPU_FEATURES",
+        "LEVEL",
+        "Cap on instruction sets: portable, avx2, avx512 or neon",
+    ),
 ];
 
 /// Read by other parts of the program, or by clients of it; not unknown, and not ours here.
@@ -191,7 +306,11 @@ mod tests {
             ("PATH", "/bin"),
         ]);
         let (values, warnings) = Values::new([("LAYA_PORT", "2".to_owned())], environment);
-        let given = |name| values.get(name).map(|given| (given.value.as_str(), given.name.as_str()));
+        let given = |name| {
+            values
+                .get(name)
+                .map(|given| (given.value.as_str(), given.name.as_str()))
+        };
         assert_eq!(given("LAYA_PORT"), Some(("2", "--port")));
         assert_eq!(given("LAYA_HOST"), None);
         assert_eq!(given("LAYA_MODELS"), Some(("en", "LAYA_MODELS")));
@@ -218,7 +337,9 @@ mod tests {
 
     #[test]
     fn a_key_has_no_flag() {
-        let keyless = VARIABLES.iter().filter(|variable| variable.flag == Flag::None);
+        let keyless = VARIABLES
+            .iter()
+            .filter(|variable| variable.flag == Flag::None);
         assert_eq!(
             keyless.map(|variable| variable.name).collect::<Vec<_>>(),
             ["LAYA_API_KEY"]

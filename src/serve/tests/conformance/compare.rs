@@ -15,7 +15,11 @@ pub(crate) fn same_body(got: &str, expected: &str) -> Result<(), String> {
         let same = match (a.next(), b.next()) {
             (None, None) => return Ok(()),
             (Some(Token::Number(x)), Some(Token::Number(y))) => {
-                let tolerance = if key == "\"x_jev_confidence\"" { JEV_TOLERANCE } else { TOLERANCE };
+                let tolerance = if key == "\"x_jev_confidence\"" {
+                    JEV_TOLERANCE
+                } else {
+                    TOLERANCE
+                };
                 x == y || close(x, y, tolerance)
             }
             (Some(Token::Text(x)), Some(Token::Text(y))) => {
@@ -27,14 +31,20 @@ pub(crate) fn same_body(got: &str, expected: &str) -> Result<(), String> {
             _ => false,
         };
         if !same {
-            return Err(format!("body differs after {key}:\n   got {got}\n  want {expected}"));
+            return Err(format!(
+                "body differs after {key}:\n   got {got}\n  want {expected}"
+            ));
         }
     }
 }
 
 /// Floats may differ a little, integers not at all.
 fn close(x: &str, y: &str, tolerance: f64) -> bool {
-    let float = |text: &str| text.contains(['.', 'e']).then(|| text.parse::<f64>().ok()).flatten();
+    let float = |text: &str| {
+        text.contains(['.', 'e'])
+            .then(|| text.parse::<f64>().ok())
+            .flatten()
+    };
     matches!((float(x), float(y)), (Some(x), Some(y)) if (x - y).abs() <= tolerance + NOISE)
 }
 
@@ -74,7 +84,11 @@ impl<'a> Iterator for Tokens<'a> {
         };
         let (token, rest) = self.rest.split_at(length);
         self.rest = rest;
-        Some(if first.is_ascii_digit() || first == '-' { Token::Number(token) } else { Token::Text(token) })
+        Some(if first.is_ascii_digit() || first == '-' {
+            Token::Number(token)
+        } else {
+            Token::Text(token)
+        })
     }
 }
 
@@ -85,7 +99,11 @@ fn only_the_last_digits_of_floats_may_differ() {
         (r#"{"p":0.1235}"#, r#"{"p":0.1234}"#, true),
         (r#"{"p":0.1236}"#, r#"{"p":0.1234}"#, false),
         (r#"{"p":-1e-05}"#, r#"{"p":0.0}"#, true),
-        (r#"{"x_jev_confidence":0.1236}"#, r#"{"x_jev_confidence":0.1234}"#, true),
+        (
+            r#"{"x_jev_confidence":0.1236}"#,
+            r#"{"x_jev_confidence":0.1234}"#,
+            true,
+        ),
         (r#"{"n":41}"#, r#"{"n":42}"#, false),
         (r#"{"n":1}"#, r#"{"n":1.0}"#, false),
         (r#"{"s":"0.1235"}"#, r#"{"s":"0.1234"}"#, false),
@@ -94,6 +112,10 @@ fn only_the_last_digits_of_floats_may_differ() {
         (r#"{"a":1}"#, r#"{"a":1}}"#, false),
         ("", "", true),
     ] {
-        assert_eq!(same_body(got, expected).is_ok(), same, "{got} and {expected}");
+        assert_eq!(
+            same_body(got, expected).is_ok(),
+            same,
+            "{got} and {expected}"
+        );
     }
 }

@@ -38,30 +38,50 @@ const PORTABLE: Variant = Variant {
 fn replay(variant: &Variant) {
     let mut profiles: BTreeMap<String, Vec<Exchange>> = BTreeMap::new();
     for exchange in exchange::all() {
-        profiles.entry(exchange.profile.clone()).or_default().push(exchange);
+        profiles
+            .entry(exchange.profile.clone())
+            .or_default()
+            .push(exchange);
     }
     assert!(!profiles.is_empty());
     let mut wrong = Vec::new();
     for (profile, mut exchanges) in profiles {
         // What `/health` says depends on what was asked before.
         exchanges.sort_by_key(|exchange| exchange.kind != Kind::Health);
-        let own: Vec<(&str, &str)> =
-            exchanges[0].environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let preloads = own.iter().all(|(name, value)| *name != "LAYA_PRELOAD" || *value != "0");
+        let own: Vec<(&str, &str)> = exchanges[0]
+            .environment
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        let preloads = own
+            .iter()
+            .all(|(name, value)| *name != "LAYA_PRELOAD" || *value != "0");
         let lazily = variant.environment.contains(&("LAYA_PRELOAD", "0"));
-        let environment: Vec<(&str, &str)> =
-            [&[("LAYA_EXTRA_MODELS", TINY_MODELS)], variant.environment, &own].concat();
+        let environment: Vec<(&str, &str)> = [
+            &[("LAYA_EXTRA_MODELS", TINY_MODELS)],
+            variant.environment,
+            &own,
+        ]
+        .concat();
         let server = Server::start(&environment, &[]);
         for exchange in &exchanges {
             if exchange.kind == Kind::Health && preloads && lazily {
                 continue;
             }
             if let Err(problem) = exchange.replay(&server) {
-                wrong.push(format!("{profile}, {}, {}: {problem}", variant.name, exchange.name));
+                wrong.push(format!(
+                    "{profile}, {}, {}: {problem}",
+                    variant.name, exchange.name
+                ));
             }
         }
     }
-    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} differ:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]

@@ -6,15 +6,14 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 /// Everything a test waits for comes within this time, or the test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The registry under which the exchanges were recorded.
-pub(crate) const TINY_MODELS: &str =
-    r#"{"english":"tiny-laya","multilingual":["tiny-laya","multilingual"],"typed-decisions":"tiny-laya"}"#;
+pub(crate) const TINY_MODELS: &str = r#"{"english":"tiny-laya","multilingual":["tiny-laya","multilingual"],"typed-decisions":"tiny-laya"}"#;
 
 /// The folder that holds `tiny-laya`.
 pub(crate) fn golden() -> PathBuf {
@@ -37,7 +36,7 @@ pub(crate) fn laya(environment: &[(&str, &str)]) -> Command {
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) address: SocketAddr,
-    pub(crate) lines: mpsc::Receiver<String>,
+    pub(crate) lines: Mutex<mpsc::Receiver<String>>,
 }
 
 impl Server {
@@ -69,13 +68,20 @@ impl Server {
         let begun = Instant::now();
         let address = loop {
             let left = PATIENCE.saturating_sub(begun.elapsed());
-            let line = lines.recv_timeout(left).unwrap_or_else(|_| panic!("it does not listen: {seen:?}"));
+            let line = lines
+                .recv_timeout(left)
+                .unwrap_or_else(|_| panic!("it does not listen: {seen:?}"));
             if let Some(address) = line.split("listening on http://").nth(1) {
                 break address.trim().parse().expect("an address");
             }
             seen.push(line);
         };
-        Self { child, address, lines }
+        let lines = Mutex::new(lines);
+        Self {
+            child,
+            address,
+            lines,
+        }
     }
 
     /// Waits until `/ready` says so.
@@ -87,7 +93,10 @@ impl Server {
     pub(crate) fn until(&self, what: &str, condition: impl Fn() -> bool) {
         let begun = Instant::now();
         while !condition() {
-            assert!(begun.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "not within {PATIENCE:?}: {what}"
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -101,7 +110,13 @@ impl Server {
     }
 
     /// One request on a connection of its own.
-    pub(crate) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Reply {
         let mut client = Client::connect(self.address);
         client.request(method, path, headers, body);
         client.reply(method)
@@ -113,7 +128,9 @@ impl Server {
 
     /// Sends a signal.
     pub(crate) fn signal(&self, signal: &str) {
-        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
+        let sent = Command::new("kill")
+            .args([signal, &self.child.id().to_string()])
+            .status();
         assert!(sent.expect("kill runs").success());
     }
 
@@ -132,7 +149,10 @@ impl Server {
     /// Value of a metric without labels, or with exactly these.
     pub(crate) fn metric(&self, name: &str) -> f64 {
         let text = self.get("/metrics").text();
-        let line = text.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')));
+        let line = text.lines().find(|line| {
+            line.strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with(' '))
+        });
         let value = line.and_then(|line| line.rsplit(' ').next());
         value.and_then(|value| value.parse().ok()).unwrap_or(0.0)
     }
@@ -172,13 +192,29 @@ impl Client {
     }
 
     /// Writes a request. A `content-length` among the headers replaces the true one.
-    pub(crate) fn request(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) {
+    pub(crate) fn request(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) {
         let mut head = format!("{method} {path} HTTP/1.1\r\n");
-        let has = |name: &str| headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+        let has = |name: &str| {
+            headers
+                .iter()
+                .any(|(known, _)| known.eq_ignore_ascii_case(name))
+        };
         if !has("host") {
-            head.push_str(&format!("host: {}\r\n", self.stream.peer_addr().expect("connected")));
+            head.push_str(&format!(
+                "host: {}\r\n",
+                self.stream.peer_addr().expect("connected")
+            ));
         }
-        if !has("content-length") && !has("transfer-encoding") && (method == "POST" || !body.is_empty()) {
+        if !has("content-length")
+            && !has("transfer-encoding")
+            && (method == "POST" || !body.is_empty())
+        {
             head.push_str(&format!("content-length: {}\r\n", body.len()));
         }
         for (name, value) in headers {
