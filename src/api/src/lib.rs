@@ -1,1 +1,12 @@
-//! stub
+//! Types of every HTTP API and of the custom resources, and how their text is read: strict YAML and JSON with the path
+//! of what was refused. No I/O, no decisions.
+
+pub mod document;
+pub mod problem;
+pub mod responses;
+pub mod routing_policy;
+
+/// Body of the answer to `POST /v1/route`.
+pub use routing::record::Decision;
+/// Body of `POST /v1/route` and what is refused in it.
+pub use routing::request::{FieldError, RouteRequest};

@@ -1,2 +1,79 @@
-//! stub
-fn main() {}
+//! `relayd`: the long-running process of Relay. Parses arguments, dispatches, and turns an error into one line, a hint
+//! and an exit code.
+
+mod error;
+mod router_command;
+mod settings;
+
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+/// The long-running process of Relay.
+#[derive(Debug, Parser)]
+#[command(name = "relayd", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Decide which model, effort, role, tools and checks a request needs, over HTTP
+    Router(RouterFlags),
+}
+
+/// Each flag is also an environment variable (`RELAYD_LISTEN`) and a key of the configuration file (`listen`).
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+struct RouterFlags {
+    /// Address of the router [default: 127.0.0.1:8737]; beyond loopback a token file is required
+    #[arg(long, value_name = "IP:PORT")]
+    listen: Option<String>,
+    /// Address of /metrics, /livez and /readyz [default: 127.0.0.1:9737, or a free port if that is taken]
+    #[arg(long, value_name = "IP:PORT")]
+    admin_listen: Option<String>,
+    /// One RoutingPolicy document [default: the built-in policy]
+    #[arg(long, value_name = "FILE")]
+    policy: Option<String>,
+    /// Lines `<tenant> <token>`, mode 0600 [default beyond loopback: <RELAY_HOME>/router/tokens]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<String>,
+    /// A browser origin that may call; repeatable [default: none]
+    #[arg(long, value_name = "ORIGIN")]
+    allow_origin: Vec<String>,
+    /// Form of log lines on standard error: text or json [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
+    /// Least important lines: error, warn, info, debug or trace [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// Configuration file (TOML)
+    #[arg(long, value_name = "FILE")]
+    config: Option<String>,
+    /// Print each setting with its source, and exit
+    #[arg(long)]
+    print_config: bool,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    drained after SIGTERM or SIGINT
+  1    failed while running: a task ended, or the drain took too long
+  2    bad arguments, configuration, policy or token file
+  3    cannot listen on an address
+  130  a second SIGINT (143: SIGTERM) stopped it at once";
+
+fn main() -> ExitCode {
+    let Arguments { command } = Arguments::parse();
+    let ended = match command {
+        Command::Router(flags) => router_command::run(flags),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprint!("{}", error.render());
+            ExitCode::from(error.exit_code())
+        }
+    }
+}

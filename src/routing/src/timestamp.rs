@@ -12,7 +12,7 @@ pub fn format(time: Timestamp) -> String {
     format!("{whole:.3}")
 }
 
-/// Writes [`format`].
+/// Writes [`format()`].
 ///
 /// # Errors
 /// Only those of the serializer.

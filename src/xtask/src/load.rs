@@ -33,38 +33,52 @@ const DEADLINE: Duration = Duration::from_secs(5);
 
 /// What a run showed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub(crate) struct Report {
     /// Requests that should have left.
-    pub requests: usize,
+    pub(crate) requests: usize,
     /// Requests without a 200: refused, failed, late beyond 5 s.
-    pub errors: usize,
+    pub(crate) errors: usize,
     /// How many answers had each status; 0 is no answer.
-    pub statuses: BTreeMap<u16, usize>,
+    pub(crate) statuses: BTreeMap<u16, usize>,
     /// Latency of the middle request.
-    pub p50: Duration,
+    pub(crate) p50: Duration,
     /// Latency that 99 of 100 stay within.
-    pub p99: Duration,
+    pub(crate) p99: Duration,
     /// Latency that 999 of 1000 stay within.
-    pub p999: Duration,
+    pub(crate) p999: Duration,
     /// The worst.
-    pub max: Duration,
+    pub(crate) max: Duration,
     /// From the first request to the last answer.
-    pub elapsed: Duration,
+    pub(crate) elapsed: Duration,
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = self.requests as f64 / self.elapsed.as_secs_f64();
-        writeln!(f, "requests  {} in {:.1} s ({rate:.0}/s)", self.requests, self.elapsed.as_secs_f64())?;
+        writeln!(
+            f,
+            "requests  {} in {:.1} s ({rate:.0}/s)",
+            self.requests,
+            self.elapsed.as_secs_f64()
+        )?;
         writeln!(f, "errors    {} {:?}", self.errors, self.statuses)?;
-        let Self { p50, p99, p999, max, .. } = self;
-        write!(f, "latency   p50 {p50:.1?}  p99 {p99:.1?}  p99.9 {p999:.1?}  max {max:.1?}")
+        let Self {
+            p50,
+            p99,
+            p999,
+            max,
+            ..
+        } = self;
+        write!(
+            f,
+            "latency   p50 {p50:.1?}  p99 {p99:.1?}  p99.9 {p999:.1?}  max {max:.1?}"
+        )
     }
 }
 
 /// The load could not be put on the server at all.
 #[derive(Debug)]
-pub enum LoadError {
+pub(crate) enum LoadError {
     /// The address is no `http://host:port/path`.
     Address(String),
     /// The runtime could not be started, or nothing listens.
@@ -74,7 +88,10 @@ pub enum LoadError {
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Address(text) => write!(f, "`{text}` is no address like http://127.0.0.1:8737/v1/route"),
+            Self::Address(text) => write!(
+                f,
+                "`{text}` is no address like http://127.0.0.1:8737/v1/route"
+            ),
             Self::Io(error) => write!(f, "cannot reach the server: {error}"),
         }
     }
@@ -85,6 +102,19 @@ impl std::error::Error for LoadError {}
 impl From<io::Error> for LoadError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
+    }
+}
+
+/// Runs and prints the report.
+///
+/// # Errors
+/// When the load cannot be put on the server, or a request was not answered with 200.
+pub(crate) fn print(url: &str, rate: u32, seconds: u32, connections: usize) -> Result<(), String> {
+    let report = run(url, rate, seconds, connections).map_err(|error| error.to_string())?;
+    println!("{report}");
+    match report.errors {
+        0 => Ok(()),
+        errors => Err(format!("{errors} of {} requests failed", report.requests)),
     }
 }
 
@@ -114,17 +144,27 @@ impl Target {
         let uri: Uri = url.parse().map_err(|_| bad())?;
         let authority = uri.authority().map(ToString::to_string).ok_or_else(bad)?;
         let usable = uri.scheme_str() == Some("http") && uri.port_u16().is_some();
-        if usable { Ok(Self { uri, authority }) } else { Err(bad()) }
+        if usable {
+            Ok(Self { uri, authority })
+        } else {
+            Err(bad())
+        }
     }
 
     fn request(&self, number: usize) -> Request<Full<Bytes>> {
         let text = REQUESTS[number % REQUESTS.len()];
-        let body = serde_json::json!({ "request": text, "dry_run": true }).to_string();
+        let body = serde_json::json!({ "request": text }).to_string();
         let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = hyper::Method::POST;
-        *request.uri_mut() = self.uri.path_and_query().map_or_else(Uri::default, |path| Uri::from(path.clone()));
+        *request.uri_mut() = self
+            .uri
+            .path_and_query()
+            .map_or_else(Uri::default, |path| Uri::from(path.clone()));
         let headers = request.headers_mut();
-        headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+        headers.insert(
+            header::CONTENT_TYPE,
+            header::HeaderValue::from_static("application/json"),
+        );
         if let Ok(host) = header::HeaderValue::from_str(&self.authority) {
             headers.insert(header::HOST, host);
         }
@@ -137,10 +177,17 @@ impl Target {
 ///
 /// # Errors
 /// When the address is wrong, or the server cannot be reached for the warm-up.
-pub fn run(url: &str, rate: u32, seconds: u32, connections: usize) -> Result<Report, LoadError> {
+pub(crate) fn run(
+    url: &str,
+    rate: u32,
+    seconds: u32,
+    connections: usize,
+) -> Result<Report, LoadError> {
     let target = Target::parse(url)?;
     let total = rate as usize * seconds as usize;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let (due, queue) = mpsc::unbounded_channel();
     let queue = Arc::new(Mutex::new(queue));
     let answers = runtime.block_on(async {
@@ -160,7 +207,7 @@ pub fn run(url: &str, rate: u32, seconds: u32, connections: usize) -> Result<Rep
         drop(pacer.join());
         Ok::<_, LoadError>((answers, start.elapsed()))
     })?;
-    Ok(report(answers.0, answers.1))
+    Ok(report(&answers.0, answers.1))
 }
 
 /// Says when each request is due. A thread of its own, since the asynchronous timer only knows whole milliseconds.
@@ -181,12 +228,17 @@ struct Connection {
 
 impl Connection {
     async fn warm(target: &Target) -> Result<Self, LoadError> {
-        let mut connection = Self { target: target.clone(), sender: None };
+        let mut connection = Self {
+            target: target.clone(),
+            sender: None,
+        };
         let status = connection.ask(0).await?;
         if status == 200 {
             Ok(connection)
         } else {
-            Err(LoadError::Io(io::Error::other(format!("it answers {status}"))))
+            Err(LoadError::Io(io::Error::other(format!(
+                "it answers {status}"
+            ))))
         }
     }
 
@@ -195,7 +247,9 @@ impl Connection {
         let mut answers = Vec::new();
         loop {
             let next = queue.lock().await.recv().await;
-            let Some(Due { at, number }) = next else { return answers };
+            let Some(Due { at, number }) = next else {
+                return answers;
+            };
             let status = match timeout(DEADLINE, self.ask(number)).await {
                 Ok(Ok(status)) => status,
                 Ok(Err(_)) | Err(_) => {
@@ -203,7 +257,10 @@ impl Connection {
                     0
                 }
             };
-            answers.push(Answer { status, latency: at.elapsed() });
+            answers.push(Answer {
+                status,
+                latency: at.elapsed(),
+            });
         }
     }
 
@@ -211,9 +268,16 @@ impl Connection {
     async fn ask(&mut self, number: usize) -> io::Result<u16> {
         let request = self.target.request(number);
         let sender = self.connected().await?;
-        let response = sender.send_request(request).await.map_err(io::Error::other)?;
+        let response = sender
+            .send_request(request)
+            .await
+            .map_err(io::Error::other)?;
         let status = response.status().as_u16();
-        response.into_body().collect().await.map_err(io::Error::other)?;
+        response
+            .into_body()
+            .collect()
+            .await
+            .map_err(io::Error::other)?;
         Ok(status)
     }
 
@@ -221,10 +285,12 @@ impl Connection {
         let open = match self.sender.take().filter(|sender| !sender.is_closed()) {
             Some(open) => open,
             None => {
-                let stream = timeout(DEADLINE, TcpStream::connect(&self.target.authority)).await??;
+                let stream =
+                    timeout(DEADLINE, TcpStream::connect(&self.target.authority)).await??;
                 stream.set_nodelay(true)?;
-                let (mut sender, connection) =
-                    http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+                let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+                    .await
+                    .map_err(io::Error::other)?;
                 tokio::spawn(connection);
                 sender.ready().await.map_err(io::Error::other)?;
                 sender
@@ -234,9 +300,9 @@ impl Connection {
     }
 }
 
-fn report(answers: Vec<Answer>, elapsed: Duration) -> Report {
+fn report(answers: &[Answer], elapsed: Duration) -> Report {
     let mut statuses = BTreeMap::new();
-    for answer in &answers {
+    for answer in answers {
         *statuses.entry(answer.status).or_insert(0) += 1;
     }
     let mut latencies: Vec<_> = answers.iter().map(|answer| answer.latency).collect();
@@ -257,7 +323,10 @@ fn report(answers: Vec<Answer>, elapsed: Duration) -> Report {
 /// Nearest rank: the smallest value that at least `share` of all do not exceed; zero of none.
 fn percentile(sorted: &[Duration], share: f64) -> Duration {
     let rank = (share * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()
+    sorted
+        .get(rank.saturating_sub(1))
+        .copied()
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -271,14 +340,24 @@ mod tests {
     fn percentiles_are_nearest_ranks() {
         let sorted: Vec<_> = (1..=100).map(Duration::from_millis).collect();
         for (share, millis) in [(0.5, 50), (0.99, 99), (0.999, 100), (1.0, 100)] {
-            assert_eq!(percentile(&sorted, share), Duration::from_millis(millis), "{share}");
+            assert_eq!(
+                percentile(&sorted, share),
+                Duration::from_millis(millis),
+                "{share}"
+            );
         }
         assert_eq!(percentile(&[], 0.99), Duration::ZERO);
     }
 
     #[test]
     fn refuses_what_is_no_address() {
-        for url in ["", "127.0.0.1:8737", "https://127.0.0.1:1/", "http://host/v1/route", "http://"] {
+        for url in [
+            "",
+            "127.0.0.1:8737",
+            "https://127.0.0.1:1/",
+            "http://host/v1/route",
+            "http://",
+        ] {
             assert!(Target::parse(url).is_err(), "{url}");
         }
     }
@@ -309,7 +388,9 @@ mod tests {
                 if number == 20 {
                     std::thread::sleep(stall);
                 }
-                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").unwrap();
+                stream
+                    .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+                    .unwrap();
             }
         });
         url

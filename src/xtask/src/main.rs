@@ -1,2 +1,73 @@
-//! stub
-fn main() {}
+//! `cargo xtask`: every check of the workspace and the generators. Parses and dispatches, nothing else.
+
+mod checks;
+mod command;
+mod deps;
+mod load;
+mod quality;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Checks and generators of the Relay workspace.
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Every check: format, clippy, tests, doc tests, dependency order.
+    Test,
+    /// Proves that no crate depends on one below it in design.md section 1.
+    Deps,
+    /// Puts a constant load on a router's `/v1/route` and prints latencies; fails when a request does.
+    Load {
+        /// For example http://127.0.0.1:8737/v1/route
+        url: String,
+        /// Requests a second.
+        #[arg(long, default_value_t = 1000)]
+        rate: u32,
+        /// How long.
+        #[arg(long, default_value_t = 60)]
+        seconds: u32,
+        /// Kept connections.
+        #[arg(long, default_value_t = 16)]
+        connections: usize,
+    },
+    /// Agreement of the keyword rules with labelled requests, by language, tier and type.
+    Quality {
+        /// Labelled requests, one JSON object a line.
+        #[arg(default_value = "tests/data/requests.jsonl")]
+        file: PathBuf,
+        /// Print each request whose tier missed.
+        #[arg(long)]
+        wrong: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let Arguments { task } = Arguments::parse();
+    let result = match task {
+        Task::Test => checks::run_all(),
+        Task::Deps => deps::run(),
+        Task::Load {
+            url,
+            rate,
+            seconds,
+            connections,
+        } => load::print(&url, rate, seconds, connections),
+        Task::Quality { file, wrong } => quality::run(&command::root().join(file), wrong),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -105,6 +105,8 @@ pub struct Layers {
     prefix: &'static str,
     file: Option<(PathBuf, toml::Table)>,
     asked: BTreeSet<&'static str>,
+    /// Known variables beside those of the settings.
+    variables: BTreeSet<String>,
     shown: Vec<(&'static str, Option<String>, Source)>,
 }
 
@@ -133,6 +135,7 @@ impl Layers {
             prefix,
             file,
             asked: BTreeSet::new(),
+            variables: BTreeSet::new(),
             shown: Vec::new(),
         })
     }
@@ -201,6 +204,11 @@ impl Layers {
         Ok(Setting { value, source })
     }
 
+    /// Says that a variable exists which the program reads itself.
+    pub fn know_variable(&mut self, key: &'static str) {
+        self.variables.insert(variable(self.prefix, key));
+    }
+
     /// Ends the reading: what the file says beyond the settings asked for is refused, and variables nobody asked for
     /// are reported when they look like a mistyped setting.
     ///
@@ -221,6 +229,7 @@ impl Layers {
             .asked
             .iter()
             .map(|key| variable(self.prefix, key))
+            .chain(self.variables)
             .collect();
         let suspicious = self
             .environment

@@ -1,4 +1,4 @@
-//! The accept loop: bounded connections, bounded waits on each, and an end that loses no request. When the process
+//! The accept loop: bounded connections, bounded waits on each, and a gentle end. When the process
 //! drains, connections that wait in the backlog are still taken, answers say `connection: close`, idle connections get a
 //! moment for a request that is on its way, and then only open requests go on.
 
@@ -28,6 +28,9 @@ use crate::telemetry::RepeatedError;
 
 /// Largest request head in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
+
+/// Largest read or write buffer of a connection in bytes; a head must fit.
+const MAX_BUFFER_BYTES: usize = 2 * MAX_HEAD_BYTES;
 
 /// How long an idle connection stays open once the process drains: a request may be on its way.
 const CLOSE_GRACE: Duration = Duration::from_millis(300);
@@ -175,7 +178,8 @@ async fn serve_connection<S>(
         http1::Builder::new()
             .timer(timer)
             .header_read_timeout(limits.idle_wait)
-            .max_buf_size(MAX_HEAD_BYTES)
+            .max_header_size(MAX_HEAD_BYTES)
+            .max_buf_size(MAX_BUFFER_BYTES)
             .serve_connection(TokioIo::new(stream), service)
     );
     tokio::select! {

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::problem::Slug;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tokio::sync::Semaphore;
 
-use crate::problem::{Problem, Slug};
+use crate::problem::Failure;
 
 /// Seconds in `Retry-After` of an overload.
 const RETRY_AFTER_SECONDS: u32 = 1;
@@ -55,15 +56,15 @@ impl Admission {
         }
     }
 
-    fn refusal(&self) -> Problem {
+    fn refusal(&self) -> Failure {
         let AdmissionLimits {
             in_flight, queued, ..
         } = self.limits;
-        Problem::new(
+        Failure::new(
             Slug::Overloaded,
             format!("{in_flight} requests are being answered and at most {queued} may wait"),
         )
-        .with_retry_after(RETRY_AFTER_SECONDS)
+        .retry_after(RETRY_AFTER_SECONDS)
     }
 }
 

@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use api::problem::Slug;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
 
-use crate::problem::{Problem, Slug};
+use crate::problem::Failure;
 use crate::runtime::Shutdown;
 use crate::telemetry::RepeatedError;
 
@@ -50,14 +51,14 @@ pub enum Authority {
 }
 
 impl Authority {
-    fn tenant(&self, headers: &HeaderMap) -> Result<Tenant, Problem> {
+    fn tenant(&self, headers: &HeaderMap) -> Result<Tenant, Failure> {
         match self {
             Self::Open => Ok(Tenant(LOCAL_TENANT.into())),
             Self::Tokens(file) => bearer(headers)
-                .ok_or_else(|| Problem::new(Slug::Unauthorized, "the request has no bearer token"))
+                .ok_or_else(|| Failure::new(Slug::Unauthorized, "the request has no bearer token"))
                 .and_then(|token| {
                     file.tenant_of(token).ok_or_else(|| {
-                        Problem::new(Slug::Unauthorized, "the bearer token is not known")
+                        Failure::new(Slug::Unauthorized, "the bearer token is not known")
                     })
                 }),
         }
@@ -361,7 +362,7 @@ mod tests {
         authority
             .tenant(&headers)
             .map(|tenant| tenant.0.to_string())
-            .map_err(|problem| problem.detail().to_owned())
+            .map_err(|failure| failure.problem().detail.clone())
     }
 
     #[test]

@@ -3,16 +3,18 @@
 
 use std::time::Duration;
 
+use api::FieldError;
+use api::problem::Slug;
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, header};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 
 use super::json_depth::too_deep_at;
-use crate::problem::{FieldError, Problem, Slug};
+use crate::problem::Failure;
 
 /// Deepest nesting of a body.
 const MAX_DEPTH: usize = 64;
@@ -41,16 +43,16 @@ impl Default for BodyLimits {
 }
 
 impl BodyLimits {
-    fn too_large(&self) -> Problem {
-        Problem::new(
+    fn too_large(&self) -> Failure {
+        Failure::new(
             Slug::TooLarge,
             format!("the body is longer than {} bytes", self.bytes),
         )
     }
 
-    fn too_slow(&self) -> Problem {
-        Problem::of_status(
-            StatusCode::REQUEST_TIMEOUT,
+    fn too_slow(&self) -> Failure {
+        Failure::new(
+            Slug::RequestTimeout,
             format!("the body did not end within {} s", self.wait.as_secs_f64()),
         )
     }
@@ -65,9 +67,9 @@ where
     T: DeserializeOwned,
     S: Send + Sync,
 {
-    type Rejection = Problem;
+    type Rejection = Failure;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
         let limits = request
             .extensions()
             .get::<BodyLimits>()
@@ -77,7 +79,7 @@ where
         check_media_type(&head.headers)?;
         let bytes = read(&head.headers, body, limits).await?;
         let text = std::str::from_utf8(&bytes).map_err(|error| {
-            Problem::new(
+            Failure::new(
                 Slug::MalformedJson,
                 format!("the body is not UTF-8 at byte {}", error.valid_up_to()),
             )
@@ -86,10 +88,10 @@ where
     }
 }
 
-fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
+fn check_media_type(headers: &HeaderMap) -> Result<(), Failure> {
     let refuse = |detail: String| {
-        Err(Problem::new(Slug::UnsupportedMediaType, detail)
-            .with_hint("send `content-type: application/json`"))
+        Err(Failure::new(Slug::UnsupportedMediaType, detail)
+            .hint("send `content-type: application/json`"))
     };
     let Some(value) = headers.get(header::CONTENT_TYPE) else {
         return refuse("the request has no content type".to_owned());
@@ -109,14 +111,14 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     }
     match headers.get(header::CONTENT_ENCODING) {
         Some(encoding) if !encoding.as_bytes().eq_ignore_ascii_case(b"identity") => Err(
-            Problem::new(Slug::UnsupportedMediaType, "compressed bodies are not read"),
+            Failure::new(Slug::UnsupportedMediaType, "compressed bodies are not read"),
         ),
         _ => Ok(()),
     }
 }
 
 /// The whole body within the limits. Dropping it half-way leaves only an unread connection.
-async fn read(headers: &HeaderMap, mut body: Body, limits: BodyLimits) -> Result<Bytes, Problem> {
+async fn read(headers: &HeaderMap, mut body: Body, limits: BodyLimits) -> Result<Bytes, Failure> {
     let deadline = Instant::now() + limits.wait;
     let declared = headers
         .get(header::CONTENT_LENGTH)
@@ -134,7 +136,7 @@ async fn read(headers: &HeaderMap, mut body: Body, limits: BodyLimits) -> Result
             Ok(None) => return Ok(whole.into()),
             Ok(Some(Ok(frame))) => frame,
             Ok(Some(Err(_))) => {
-                return Err(Problem::new(
+                return Err(Failure::new(
                     Slug::MalformedJson,
                     "the body ended too early",
                 ));
@@ -170,21 +172,21 @@ async fn discard(mut body: Body, limits: BodyLimits, deadline: Instant) {
 /// # Errors
 /// `malformed-json` (400) with line and column when the text is not JSON, `invalid-request` (422) with the field's path
 /// when it is not a `T`.
-pub fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
+pub fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
     let start = text.trim_ascii_start();
     if start.is_empty() {
         return Err(
-            Problem::new(Slug::MalformedJson, "the body is empty").with_hint("send a JSON object")
+            Failure::new(Slug::MalformedJson, "the body is empty").hint("send a JSON object")
         );
     }
     if let Some(at) = too_deep_at(text, MAX_DEPTH) {
         let detail = format!("the body is nested deeper than {MAX_DEPTH} levels at byte {at}");
-        return Err(Problem::new(Slug::MalformedJson, detail));
+        return Err(Failure::new(Slug::MalformedJson, detail));
     }
     if !start.starts_with('{') {
         // Types that are read from a map would read a list too; a body is an object.
         serde_json::from_str::<serde::de::IgnoredAny>(text).map_err(|error| malformed(&error))?;
-        return Err(Problem::invalid(vec![FieldError::new(
+        return Err(Failure::invalid(vec![FieldError::new(
             "",
             "expected a JSON object",
         )]));
@@ -196,7 +198,7 @@ pub fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
             serde_json::error::Category::Data => {
                 let path = if path == "." { String::new() } else { path };
                 let message = without_position(error.inner());
-                Problem::invalid(vec![FieldError::new(field_path(path, &message), message)])
+                Failure::invalid(vec![FieldError::new(field_path(path, &message), message)])
             }
             _ => malformed(error.inner()),
         }
@@ -205,8 +207,8 @@ pub fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     Ok(value)
 }
 
-fn malformed(error: &serde_json::Error) -> Problem {
-    Problem::new(Slug::MalformedJson, error.to_string())
+fn malformed(error: &serde_json::Error) -> Failure {
+    Failure::new(Slug::MalformedJson, error.to_string())
 }
 
 /// The message alone: the path says better where it is.
@@ -253,8 +255,8 @@ mod tests {
     }
 
     fn refused(text: &str) -> (u16, Vec<FieldError>) {
-        let document = parse_json::<Wish>(text).unwrap_err().document("r");
-        (document.status, document.errors)
+        let failure = parse_json::<Wish>(text).unwrap_err();
+        (failure.problem().status, failure.problem().errors.clone())
     }
 
     #[test]

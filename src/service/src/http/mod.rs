@@ -15,10 +15,11 @@ mod request_id;
 
 use std::sync::Arc;
 
+use api::problem::Slug;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderValue, Method, StatusCode, header};
+use http::{HeaderValue, Method, header};
 use prometheus::IntCounter;
 use serde::Serialize;
 
@@ -29,7 +30,7 @@ pub use observe::HttpMetrics;
 pub use origin::{HostRule, Origin, OriginError, Origins};
 pub use request_id::RequestId;
 
-use crate::problem::{Problem, Slug};
+use crate::problem::Failure;
 
 /// The layers of one server. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -71,7 +72,7 @@ impl Stack {
             auth::authenticate,
         ));
         open.merge(known)
-            .fallback(|| async { Problem::new(Slug::NotFound, "there is no such path") })
+            .fallback(|| async { Failure::new(Slug::NotFound, "there is no such path") })
             .method_not_allowed_fallback(method_not_allowed)
             .layer(from_fn_with_state(self.origins.clone(), origin::check))
             .layer(from_fn_with_state(self.task_panics.clone(), panics::catch))
@@ -83,27 +84,27 @@ impl Stack {
 /// 200 with a value as compact JSON.
 pub fn json_response<T: Serialize>(value: &T) -> Response {
     match serde_json::to_vec(value) {
-        Ok(body) => {
-            let kind = HeaderValue::from_static("application/json");
-            ([(header::CONTENT_TYPE, kind)], body).into_response()
-        }
+        Ok(body) => json_bytes(body),
         Err(error) => {
             tracing::error!(%error, "an answer cannot be written as JSON");
-            Problem::of_status(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "the answer cannot be written as JSON",
-            )
-            .into_response()
+            Failure::new(Slug::Internal, "the answer cannot be written as JSON").into_response()
         }
     }
 }
 
-async fn method_not_allowed(method: Method) -> Problem {
-    Problem::of_status(
-        StatusCode::METHOD_NOT_ALLOWED,
+/// 200 with JSON that is written already.
+#[must_use]
+pub fn json_bytes(body: Vec<u8>) -> Response {
+    let kind = HeaderValue::from_static("application/json");
+    ([(header::CONTENT_TYPE, kind)], body).into_response()
+}
+
+async fn method_not_allowed(method: Method) -> Failure {
+    Failure::new(
+        Slug::MethodNotAllowed,
         format!("this path does not answer {method}"),
     )
-    .with_hint("the methods it answers are in the `allow` header")
+    .hint("the methods it answers are in the `allow` header")
 }
 
 #[cfg(test)]

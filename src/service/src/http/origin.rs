@@ -6,13 +6,14 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use api::problem::Slug;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::uri::Authority;
 use http::{HeaderValue, header};
 
-use crate::problem::{Problem, Slug};
+use crate::problem::Failure;
 
 /// A browser origin as browsers send it: `scheme://host[:port]`, lower case, no path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,11 +113,11 @@ pub(super) async fn check(
         .iter()
         .any(|origin| !origins.allows_origin(origin))
     {
-        return Problem::new(
+        return Failure::new(
             Slug::OriginRefused,
             "requests of this browser origin are refused",
         )
-        .with_hint("start the server with --allow-origin <origin>")
+        .hint("start the server with --allow-origin <origin>")
         .into_response();
     }
     if headers
@@ -124,11 +125,11 @@ pub(super) async fn check(
         .iter()
         .any(|host| !origins.allows_host(host))
     {
-        return Problem::new(
+        return Failure::new(
             Slug::OriginRefused,
             "this server listens on loopback and answers only loopback host names",
         )
-        .with_hint("call it as 127.0.0.1 or localhost")
+        .hint("call it as 127.0.0.1 or localhost")
         .into_response();
     }
     next.run(request).await

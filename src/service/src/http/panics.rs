@@ -2,14 +2,14 @@
 
 use std::panic::AssertUnwindSafe;
 
+use api::problem::Slug;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
-use http::StatusCode;
 use prometheus::IntCounter;
 
-use crate::problem::Problem;
+use crate::problem::Failure;
 
 pub(super) async fn catch(
     State(panics): State<IntCounter>,
@@ -21,11 +21,11 @@ pub(super) async fn catch(
         Ok(response) => response,
         Err(_) => {
             panics.inc();
-            Problem::of_status(
-                StatusCode::INTERNAL_SERVER_ERROR,
+            Failure::new(
+                Slug::Internal,
                 "the server made a mistake; it is counted and logged",
             )
-            .with_hint("report it with the request id")
+            .hint("report it with the request id")
             .into_response()
         }
     }

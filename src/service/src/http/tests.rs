@@ -6,15 +6,15 @@ use axum::body::Body;
 use axum::response::Response;
 use axum::routing::{get, post};
 use bytes::Bytes;
-use http::{Request, header};
+use http::{Request, StatusCode, header};
 use http_body_util::BodyExt;
 use prometheus::{Registry, TextEncoder};
 use tokio::sync::Notify;
 use tower::ServiceExt;
 
 use super::*;
-use crate::problem::ProblemDocument;
 use crate::telemetry::{BuildInfo, ProcessMetrics};
+use api::problem::Problem;
 
 struct Server {
     app: Router,
@@ -101,7 +101,7 @@ impl Server {
         self.app.clone().oneshot(request).await.unwrap()
     }
 
-    async fn problem(&self, request: Request<Body>) -> ProblemDocument {
+    async fn problem(&self, request: Request<Body>) -> Problem {
         problem_of(self.ask(request).await).await
     }
 
@@ -112,7 +112,7 @@ impl Server {
     }
 }
 
-async fn problem_of(response: Response) -> ProblemDocument {
+async fn problem_of(response: Response) -> Problem {
     assert_eq!(
         response.headers()[header::CONTENT_TYPE],
         "application/problem+json"
@@ -123,7 +123,7 @@ async fn problem_of(response: Response) -> ProblemDocument {
         .to_owned();
     let status = response.status();
     let body = response.into_body().collect().await.unwrap().to_bytes();
-    let document: ProblemDocument = serde_json::from_slice(&body).unwrap();
+    let document: Problem = serde_json::from_slice(&body).unwrap();
     assert_eq!(
         (document.request_id.as_str(), document.status),
         (id.as_str(), status.as_u16())
@@ -142,8 +142,8 @@ fn post_json(body: impl Into<Body>) -> Request<Body> {
         .unwrap()
 }
 
-fn slug(document: &ProblemDocument) -> &str {
-    document.problem_type.rsplit('/').next().unwrap()
+fn slug(problem: &Problem) -> &str {
+    problem.slug()
 }
 
 /// A body whose parts arrive `pause` apart and that ends after them, or never.
@@ -184,8 +184,8 @@ async fn every_answer_has_a_request_id_and_unknown_paths_and_methods_are_problem
     assert_eq!(response.headers()[header::ALLOW], "GET,HEAD");
     let document = problem_of(response).await;
     assert_eq!(
-        (document.status, document.problem_type.as_str()),
-        (405, "about:blank")
+        (document.status, document.slug()),
+        (405, "method-not-allowed")
     );
 }
 
@@ -314,10 +314,7 @@ async fn a_wait_for_a_slot_ends_and_a_client_that_leaves_gives_its_slot_back() {
 async fn a_panic_is_counted_and_answered() {
     let server = server(Setup::default());
     let document = server.problem(get_request("/panic")).await;
-    assert_eq!(
-        (document.status, document.problem_type.as_str()),
-        (500, "about:blank")
-    );
+    assert_eq!((document.status, document.slug()), (500, "internal"));
     assert!(server.metrics().contains("relay_task_panics_total 1"));
 }
 

@@ -93,9 +93,12 @@ impl RuntimeBuilder {
                 ),
             );
         }
+        // What a program must have first has checks of its own; this one only ever turns off, at the drain.
+        let running = readiness.check("process");
+        running.ready();
         Runtime {
             tasks: TaskSet::new(self.metrics.task_panics.clone()),
-            running: readiness.check("process"),
+            running,
             readiness,
             trigger,
             shutdown,
@@ -188,7 +191,6 @@ impl Runtime {
     /// # Errors
     /// When a task ends early, the drain takes too long, or a second signal comes.
     pub async fn run(mut self) -> Result<(), RuntimeError> {
-        self.running.ready();
         self.until_signal().await?;
         self.running.not_ready("draining");
         self.linger().await?;

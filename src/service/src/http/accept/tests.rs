@@ -71,6 +71,24 @@ async fn a_head_that_trickles_is_cut_off_at_the_wait() {
     );
 }
 
+#[tokio::test]
+async fn a_head_beyond_64_kib_is_refused() {
+    for (size, status) in [(63 * 1024, "200"), (65 * 1024, "431")] {
+        let server = running(ConnectionLimits::default()).await;
+        let mut client = TcpStream::connect(server.address).await.unwrap();
+        let padding = "x".repeat(size);
+        let head = format!("GET /fast HTTP/1.1\r\nhost: localhost\r\nx-padding: {padding}\r\n\r\n");
+        client.write_all(head.as_bytes()).await.unwrap();
+        let mut start = [0; 12];
+        within(client.read_exact(&mut start)).await.unwrap();
+        assert_eq!(
+            start,
+            format!("HTTP/1.1 {status}").as_bytes(),
+            "{size} bytes"
+        );
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_connection_may_idle_longer_than_a_head_may_take() {
     let (mut client, served, _trigger) = connected();

@@ -1,0 +1,134 @@
+//! What a person sees when `relayd` fails: one line, a hint, an exit code. Codes are API.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use router::PolicyFileError;
+use service::config::ConfigError;
+use service::http::TokenError;
+use service::listen::ListenError;
+use service::runtime::RuntimeError;
+
+/// Failed while running.
+const EXIT_RUNNING: u8 = 1;
+/// Bad arguments, configuration, policy or token file.
+const EXIT_CONFIGURATION: u8 = 2;
+/// Cannot listen.
+const EXIT_LISTEN: u8 = 3;
+
+/// Why `relayd` ended.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RelaydError {
+    /// A setting is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The configuration file cannot be read.
+    #[error("cannot read configuration file {}", path.display())]
+    ConfigFile {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The policy cannot be put in force.
+    #[error(transparent)]
+    Policy(#[from] PolicyFileError),
+    /// The token file cannot be used.
+    #[error(transparent)]
+    Tokens(#[from] TokenError),
+    /// Beyond loopback, and nobody could be told from anybody.
+    #[error("{address} is not loopback and there is no token file")]
+    NoTokens {
+        /// Where it was to listen.
+        address: String,
+    },
+    /// Neither `RELAY_HOME` nor `HOME` is set where a file of it is needed.
+    #[error("cannot find the token file: neither RELAY_HOME nor HOME is set")]
+    NoHome,
+    /// An address cannot be listened on.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// It ran and failed.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// The system refused something at start.
+    #[error("cannot {attempt}")]
+    Start {
+        /// What was attempted.
+        attempt: &'static str,
+        /// Why.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+}
+
+impl RelaydError {
+    /// For `map_err` of something that was attempted at start.
+    pub(crate) fn start<E>(attempt: &'static str) -> impl FnOnce(E) -> Self
+    where
+        E: Error + Send + Sync + 'static,
+    {
+        move |source| Self::Start {
+            attempt,
+            source: Box::new(source),
+        }
+    }
+
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Config(_)
+            | Self::ConfigFile { .. }
+            | Self::Policy(_)
+            | Self::Tokens(_)
+            | Self::NoTokens { .. }
+            | Self::NoHome => EXIT_CONFIGURATION,
+            Self::Listen(_) => EXIT_LISTEN,
+            Self::Runtime(error) => error.exit_code(),
+            Self::Start { .. } => EXIT_RUNNING,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Config(_) => Some("`relayd router --print-config` shows each setting and where it comes from".into()),
+            Self::Tokens(TokenError::TooOpen { path, .. }) => Some(format!("chmod 600 {}", path.display())),
+            Self::NoTokens { .. } => Some(
+                "write lines `<tenant> <token>` to a file with mode 0600 and name it with --token-file".into(),
+            ),
+            Self::Listen(error) if error.is_taken() => {
+                Some("another program has this port; `--listen 127.0.0.1:0` takes a free one".into())
+            }
+            _ => None,
+        }
+    }
+
+    /// The line with its causes, and the hint, as they go to standard error. Control characters are escaped: paths and
+    /// files are not ours.
+    pub(crate) fn render(&self) -> String {
+        let mut line = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            line.push_str(": ");
+            line.push_str(&error.to_string());
+            cause = error.source();
+        }
+        let mut text = format!("relayd: {}\n", escape(&line));
+        if let Some(hint) = self.hint() {
+            text.push_str(&format!("hint: {}\n", escape(&hint)));
+        }
+        text
+    }
+}
+
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            escaped.extend(c.escape_default());
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}

@@ -1,0 +1,12 @@
+//! `relayd router` as a real process over real sockets: what it answers, what it refuses, how it starts and ends.
+
+// Helpers of tests fail like tests.
+#![allow(clippy::unwrap_used)]
+
+mod answers;
+mod bodies;
+mod ending;
+mod limits;
+mod starting;
+mod support;
+mod tokens;

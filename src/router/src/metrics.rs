@@ -1,0 +1,152 @@
+//! What the router counts (routing.md 22). Every label comes from a closed set: words of enums, profiles and rules of
+//! the policy, providers of its registry.
+
+use api::Decision;
+use prometheus::{Counter, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
+use routing::policy::Policy;
+use routing::reason::{Fallback, WarningCode};
+
+/// Seconds: rules take tens of microseconds, a model up to its deadline.
+const ASSESS_BUCKETS: &[f64] = &[
+    0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5,
+    1.0, 5.0,
+];
+
+/// Metrics of decisions. Those of requests are [`service::http::HttpMetrics`].
+#[derive(Debug, Clone)]
+pub struct RouterMetrics {
+    decisions: IntCounterVec,
+    assess_duration: HistogramVec,
+    fallbacks: IntCounterVec,
+    rules_fired: IntCounterVec,
+    warnings: IntCounterVec,
+    estimated_cost: Counter,
+    estimated_savings: Counter,
+}
+
+impl RouterMetrics {
+    /// Registers them; the availability of providers is that of the policy.
+    ///
+    /// # Errors
+    /// When the registry has one of these names already.
+    pub fn register(registry: &Registry, policy: &Policy) -> prometheus::Result<Self> {
+        let counters = |name: &str, help: &str, labels: &[&str]| {
+            let counters = IntCounterVec::new(Opts::new(full_name(name), help), labels)?;
+            registry.register(Box::new(counters.clone()))?;
+            prometheus::Result::Ok(counters)
+        };
+        let dollars = |name: &str, help: &str| {
+            let counter = Counter::with_opts(Opts::new(full_name(name), help))?;
+            registry.register(Box::new(counter.clone()))?;
+            prometheus::Result::Ok(counter)
+        };
+        let metrics = Self {
+            decisions: counters(
+                "decisions_total",
+                "Decisions, by who judged the request, what was chosen and how it relates to the one before.",
+                &["source", "tier", "profile", "follow_up"],
+            )?,
+            assess_duration: assess_duration(registry)?,
+            fallbacks: counters(
+                "fallbacks_total",
+                "Decisions the model did not judge, by why.",
+                &["reason"],
+            )?,
+            rules_fired: counters(
+                "rules_fired_total",
+                "Decisions a deterministic rule fired on.",
+                &["rule"],
+            )?,
+            warnings: counters("warnings_total", "Warnings in decisions.", &["code"])?,
+            estimated_cost: dollars(
+                "estimated_cost_usd_total",
+                "Estimated cost of what was chosen, where known.",
+            )?,
+            estimated_savings: dollars(
+                "estimated_savings_usd_total",
+                "Estimated cost of the baseline less that of the chosen, where known and positive.",
+            )?,
+        };
+        // A series that exists from the start is a series whose first event is seen by `rate()`.
+        for reason in Fallback::ALL {
+            metrics.fallbacks.with_label_values(&[reason.as_str()]);
+        }
+        for code in WarningCode::ALL {
+            metrics.warnings.with_label_values(&[code.as_str()]);
+        }
+        availability(registry, policy)?;
+        Ok(metrics)
+    }
+
+    /// Counts one decision.
+    pub(crate) fn decided(&self, decision: &Decision) {
+        let source = decision.assessment.source.as_str();
+        let tier = decision.selected.tier.as_str();
+        let labels = [
+            source,
+            tier,
+            decision.profile.as_str(),
+            decision.follow_up.as_str(),
+        ];
+        self.decisions.with_label_values(&labels).inc();
+        let seconds = decision.provenance.timings_ms.assess / 1e3;
+        self.assess_duration
+            .with_label_values(&[source])
+            .observe(seconds);
+        if let Some(reason) = decision.provenance.fallback {
+            self.fallbacks.with_label_values(&[reason.as_str()]).inc();
+        }
+        for rule in &decision.policy.rules {
+            self.rules_fired.with_label_values(&[rule.as_str()]).inc();
+        }
+        for warning in &decision.warnings {
+            self.warnings
+                .with_label_values(&[warning.code.as_str()])
+                .inc();
+        }
+        if let Some(cost) = decision.selected.estimate.cost_usd {
+            self.estimated_cost.inc_by(cost.get());
+        }
+        if let Some(savings) = decision
+            .counterfactual
+            .as_ref()
+            .and_then(|other| other.savings_usd)
+        {
+            self.estimated_savings.inc_by(savings.max(0.0));
+        }
+    }
+}
+
+fn full_name(name: &str) -> String {
+    format!("{}_{name}", crate::METRICS_PREFIX)
+}
+
+fn assess_duration(registry: &Registry) -> prometheus::Result<HistogramVec> {
+    let options = HistogramOpts::new(
+        full_name("assess_duration_seconds"),
+        "Time from the request's arrival to its assessment, by who made it.",
+    )
+    .buckets(ASSESS_BUCKETS.to_vec());
+    let duration = HistogramVec::new(options, &["source"])?;
+    registry.register(Box::new(duration.clone()))?;
+    Ok(duration)
+}
+
+/// What is left of each provider's plan: until usage is recorded, what the policy says.
+fn availability(registry: &Registry, policy: &Policy) -> prometheus::Result<()> {
+    let options = Opts::new(
+        full_name("provider_availability"),
+        "Share of a provider's plan that is left, 0 to 1.",
+    );
+    let gauges = GaugeVec::new(options, &["provider"])?;
+    for entry in policy.registry.entries() {
+        let provider = entry.model.provider();
+        let share = policy
+            .source
+            .quota
+            .get(provider)
+            .map_or(1.0, |quota| quota.share);
+        gauges.with_label_values(&[provider]).set(share);
+    }
+    registry.register(Box::new(gauges))
+}

@@ -1,0 +1,101 @@
+//! The read routes: the policy in force, its models, the contract, health.
+
+use std::sync::Arc;
+
+use api::responses::{
+    ContractResponse, HealthResponse, ModelStatus, ModelsResponse, PolicyResponse, Serving,
+    ServingState,
+};
+use axum::extract::State;
+use axum::response::Response;
+use decision::vocabulary::QuestionId;
+use decision::{RELAY_DECISIONS_JSON, relay_contract};
+use routing::policy::Policy;
+use routing::registry::Entry;
+use service::http::json_response;
+
+use crate::policy::ActivePolicy;
+
+pub(crate) async fn policy(State(active): State<Arc<ActivePolicy>>) -> Response {
+    let policy = &active.policy;
+    json_response(&PolicyResponse {
+        name: policy.name.clone(),
+        revision: policy.revision().to_owned(),
+        digest: policy.digest.clone(),
+        accepted: true,
+        profile: policy.source.profile.clone(),
+        spec: active.spec.clone(),
+        warnings: policy.warnings.clone(),
+    })
+}
+
+pub(crate) async fn models(State(active): State<Arc<ActivePolicy>>) -> Response {
+    let policy = &active.policy;
+    let tiers = policy
+        .registry
+        .tiers()
+        .map(|(tier, entries)| {
+            (
+                tier,
+                entries.map(|entry| model_status(policy, entry)).collect(),
+            )
+        })
+        .collect();
+    json_response(&ModelsResponse {
+        tiers,
+        serving: Serving::rules_only(),
+    })
+}
+
+fn model_status(policy: &Policy, entry: &Entry) -> ModelStatus {
+    let provider = entry.model.provider();
+    let listed = policy
+        .source
+        .providers
+        .as_ref()
+        .is_none_or(|known| known.iter().any(|name| name == provider));
+    let share = policy
+        .source
+        .quota
+        .get(provider)
+        .map_or(1.0, |quota| quota.share);
+    ModelStatus {
+        model: entry.model.clone(),
+        provider: provider.to_owned(),
+        has_credentials: listed,
+        availability: (share * 100.0).round() / 100.0,
+        efforts: entry.efforts,
+        context_window: entry.context_window,
+        prices: entry.prices.clone(),
+    }
+}
+
+pub(crate) async fn contract() -> Response {
+    let contract = relay_contract();
+    let file: serde_json::Value = serde_json::from_str(RELAY_DECISIONS_JSON).unwrap_or_default();
+    json_response(&ContractResponse {
+        digest: contract.digest().to_string(),
+        shape: contract.shape_digest().to_string(),
+        description: contract.description().to_owned(),
+        language: contract.language().to_owned(),
+        decisions: file.get("decisions").cloned().unwrap_or_default(),
+    })
+}
+
+/// `ok` is true only while a model serves; rules alone are `degraded`.
+pub(crate) async fn health() -> Response {
+    let contract = relay_contract();
+    json_response(&HealthResponse {
+        ok: false,
+        status: "degraded".to_owned(),
+        model: None,
+        decisions: QuestionId::ALL
+            .iter()
+            .map(|id| id.as_str().to_owned())
+            .collect(),
+        contract: contract.digest().to_string(),
+        shape: contract.shape_digest().to_string(),
+        device: None,
+        serving: ServingState::RulesOnly,
+    })
+}
