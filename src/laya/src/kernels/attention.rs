@@ -245,7 +245,7 @@ fn one_head(
         }
     }
 
-    let mut tile = TileF32([[0.0; PANEL]; TILE_ROWS]);
+    let mut tile = TileF32::ZERO;
     let mut at = 0;
     while at < count {
         let m = (count - at).min(TILE_ROWS);
@@ -255,6 +255,7 @@ fn one_head(
         let high = shape.window.map_or(n, |w| (last_token + w + 1).min(n));
         for panel in low / PANEL..high.div_ceil(PANEL) {
             let keys = &part.keys[panel * hd * PANEL..][..hd * PANEL];
+            let scores = &mut part.scores[panel * PANEL - low..];
             tile_f32(
                 level,
                 m,
@@ -262,12 +263,9 @@ fn one_head(
                 &part.queries[at * query_stride..],
                 query_stride,
                 keys,
-                &mut tile,
+                scores,
+                score_stride,
             );
-            for (i, sums) in tile.0.iter().take(m).enumerate() {
-                part.scores[i * score_stride + panel * PANEL - low..][..PANEL]
-                    .copy_from_slice(sums);
-            }
         }
         let mut inverse = [0f32; TILE_ROWS];
         for (i, inverse) in inverse.iter_mut().take(m).enumerate() {
@@ -281,6 +279,7 @@ fn one_head(
         }
         for p in 0..value_panels {
             let values = &part.values[(p * n + low) * PANEL..][..(high - low) * PANEL];
+            let sums = tile.0.as_flattened_mut();
             tile_f32(
                 level,
                 m,
@@ -288,7 +287,8 @@ fn one_head(
                 &part.scores,
                 score_stride,
                 values,
-                &mut tile,
+                sums,
+                PANEL,
             );
             let width = (hd - p * PANEL).min(PANEL);
             for (i, sums) in tile.0.iter().take(m).enumerate() {

@@ -79,13 +79,19 @@ impl Quantized {
     }
 }
 
+/// The sums of a tile, and the integers they may come from.
+struct Tiles {
+    sums: TileF32,
+    integers: TileI32,
+}
+
 /// Two operands of a product, seen tile by tile.
 trait Product: Sync {
     fn shape(&self) -> (usize, usize, Layout, usize);
     /// Bytes of one row of activations.
     fn row_bytes(&self) -> usize;
     /// The sums of rows `row..row + m` and one panel.
-    fn tile(&self, level: Level, row: usize, m: usize, panel: usize, out: &mut TileF32);
+    fn tile(&self, level: Level, row: usize, m: usize, panel: usize, out: &mut Tiles);
 }
 
 struct ProductF32<'a> {
@@ -103,15 +109,18 @@ impl Product for ProductF32<'_> {
         self.w.k * 4
     }
 
-    fn tile(&self, level: Level, row: usize, m: usize, panel: usize, out: &mut TileF32) {
+    fn tile(&self, level: Level, row: usize, m: usize, panel: usize, out: &mut Tiles) {
+        let a = &self.a[row * self.lda..];
+        let sums = out.sums.0.as_flattened_mut();
         tile_f32(
             level,
             m,
             self.w.k,
-            &self.a[row * self.lda..],
+            a,
             self.lda,
             self.w.panel(panel),
-            out,
+            sums,
+            PANEL,
         );
     }
 }
@@ -130,9 +139,9 @@ impl Product for ProductI8<'_> {
         self.w.k
     }
 
-    fn tile(&self, level: Level, row: usize, m: usize, panel: usize, out: &mut TileF32) {
+    fn tile(&self, level: Level, row: usize, m: usize, panel: usize, out: &mut Tiles) {
         let a = &self.a.data[row * self.a.stride..];
-        let mut sums = TileI32([[0; PANEL]; TILE_ROWS]);
+        let Tiles { sums, integers } = out;
         tile_i8(
             level,
             m,
@@ -140,17 +149,17 @@ impl Product for ProductI8<'_> {
             a,
             self.a.stride,
             self.w.panel(panel),
-            &mut sums,
+            integers,
         );
         let (scale, zero) = (&self.a.scale[row..row + m], &self.a.zero[row..row + m]);
         dequantize(
             level,
-            &sums,
+            integers,
             scale,
             zero,
             self.w.scales(panel),
             self.w.sums(panel),
-            out,
+            sums,
         );
     }
 }
@@ -289,7 +298,10 @@ fn run(
 
     let task = |index: usize| {
         let (group, rows) = (index / blocks, index % blocks);
-        let mut tile = TileF32([[0.0; PANEL]; TILE_ROWS]);
+        let mut tile = Tiles {
+            sums: TileF32::ZERO,
+            integers: TileI32::ZERO,
+        };
         for panel in group * panels / groups..(group + 1) * panels / groups {
             let column = panel * lanes;
             let width = lanes.min(columns - column);
@@ -309,7 +321,7 @@ fn run(
                     rows: height,
                     width,
                 };
-                finish(level, &mut tile, bias, epilogue.activation, target);
+                finish(level, &mut tile.sums, bias, epilogue.activation, target);
                 row += height;
             }
         }
