@@ -67,6 +67,8 @@ struct Part {
     keys: Buffer<f32>,
     values: Buffer<f32>,
     scores: Buffer<f32>,
+    /// Keys of one panel before they are transposed.
+    block: Buffer<f32>,
 }
 
 impl<T: super::buffer::Plain> Default for Buffer<T> {
@@ -88,6 +90,7 @@ impl Scratch {
                 + part.keys.held_bytes()
                 + part.values.held_bytes()
                 + part.scores.held_bytes()
+                + part.block.held_bytes()
         };
         self.0
             .iter()
@@ -208,44 +211,30 @@ fn one_head(
     part.scores.resize(TILE_ROWS * score_stride);
 
     let scale = 1.0 / (hd as f32).sqrt();
-    let row = |t: usize, which: usize| &qkv[(span.start + t) * ldq + which * d + head * hd..][..hd];
+    let row = |t: usize| &qkv[(span.start + t) * ldq + head * hd..][..hd];
     for i in 0..count {
-        let t = token(i);
-        rotate(
-            level,
-            row(t, 0),
-            rope_at(shape.rope, t),
-            scale,
-            &mut part.queries[i * query_stride..][..hd],
-            1,
-        );
+        let (t, out) = (token(i), &mut part.queries[i * query_stride..][..hd]);
+        rotate(level, row(t), rope_at(shape.rope, t), scale, out);
     }
-    for t in 0..n {
-        rotate(
-            level,
-            row(t, 1),
-            rope_at(shape.rope, t),
-            1.0,
-            &mut part.keys[t / PANEL * hd * PANEL + t % PANEL..],
-            PANEL,
-        );
-        for (p, chunk) in row(t, 2).chunks(PANEL).enumerate() {
-            part.values[(p * n + t) * PANEL..][..chunk.len()].copy_from_slice(chunk);
+    let from = |which: usize| &qkv[span.start * ldq + which * d + head * hd..];
+    part.block.resize(PANEL * hd);
+    for (panel, keys) in part.keys.chunks_exact_mut(hd * PANEL).enumerate() {
+        let (first, block) = (panel * PANEL, &mut part.block);
+        let held = (n - first).min(PANEL);
+        for t in 0..held {
+            let (x, out) = (
+                &from(1)[(first + t) * ldq..][..hd],
+                &mut block[t * hd..][..hd],
+            );
+            rotate(level, x, rope_at(shape.rope, first + t), 1.0, out);
         }
+        // What lies beyond the last key is never weighed (its probability is set to zero), but it must be finite.
+        block[held * hd..].fill(0.0);
+        transpose(level, block, hd, keys);
     }
-    // What lies beyond the last key is never weighed (its probability is set to zero), but it must be finite.
-    for t in n..panels * PANEL {
-        for c in 0..hd {
-            part.keys[(t / PANEL * hd + c) * PANEL + t % PANEL] = 0.0;
-        }
-    }
-    if !hd.is_multiple_of(PANEL) {
-        for t in 0..n {
-            part.values[((value_panels - 1) * n + t) * PANEL..][hd % PANEL..PANEL].fill(0.0);
-        }
-    }
+    lay_values(level, from(2), ldq, n, hd, &mut part.values);
 
-    let mut tile = TileF32([[0.0; PANEL]; TILE_ROWS]);
+    let mut tile = TileF32::ZERO;
     let mut at = 0;
     while at < count {
         let m = (count - at).min(TILE_ROWS);
@@ -255,6 +244,7 @@ fn one_head(
         let high = shape.window.map_or(n, |w| (last_token + w + 1).min(n));
         for panel in low / PANEL..high.div_ceil(PANEL) {
             let keys = &part.keys[panel * hd * PANEL..][..hd * PANEL];
+            let scores = &mut part.scores[panel * PANEL - low..];
             tile_f32(
                 level,
                 m,
@@ -262,12 +252,9 @@ fn one_head(
                 &part.queries[at * query_stride..],
                 query_stride,
                 keys,
-                &mut tile,
+                scores,
+                score_stride,
             );
-            for (i, sums) in tile.0.iter().take(m).enumerate() {
-                part.scores[i * score_stride + panel * PANEL - low..][..PANEL]
-                    .copy_from_slice(sums);
-            }
         }
         let mut inverse = [0f32; TILE_ROWS];
         for (i, inverse) in inverse.iter_mut().take(m).enumerate() {
@@ -281,6 +268,7 @@ fn one_head(
         }
         for p in 0..value_panels {
             let values = &part.values[(p * n + low) * PANEL..][..(high - low) * PANEL];
+            let sums = tile.0.as_flattened_mut();
             tile_f32(
                 level,
                 m,
@@ -288,7 +276,8 @@ fn one_head(
                 &part.scores,
                 score_stride,
                 values,
-                &mut tile,
+                sums,
+                PANEL,
             );
             let width = (hd - p * PANEL).min(PANEL);
             for (i, sums) in tile.0.iter().take(m).enumerate() {
@@ -314,36 +303,81 @@ fn rope_at(rope: Option<&Rope>, position: usize) -> Option<(&[f32], &[f32])> {
 }
 
 multiversion! {
-    fn rotate(x: &[f32], angles: Option<(&[f32], &[f32])>, scale: f32, out: &mut [f32], step: usize) = rotate_body
+    fn rotate(x: &[f32], angles: Option<(&[f32], &[f32])>, scale: f32, out: &mut [f32]) = rotate_body
 }
 
-/// `out[c·step] = scale · rotated(x)[c]`; the rotation pairs c with c + half.
+/// `out = scale · rotated(x)`; the rotation pairs c with c + half.
 #[inline(always)]
-fn rotate_body<A: Arith>(
-    x: &[f32],
-    angles: Option<(&[f32], &[f32])>,
-    scale: f32,
-    out: &mut [f32],
-    step: usize,
-) {
+fn rotate_body<A: Arith>(x: &[f32], angles: Option<(&[f32], &[f32])>, scale: f32, out: &mut [f32]) {
     let Some((cos, sin)) = angles else {
-        for (c, v) in x.iter().enumerate() {
-            out[c * step] = v * scale;
+        for (out, v) in out.iter_mut().zip(x) {
+            *out = v * scale;
         }
         return;
     };
     let half = cos.len();
-    let (left, right) = x.split_at(half);
-    if step == 1 {
-        let (out_left, out_right) = out.split_at_mut(half);
-        for c in 0..half {
-            out_left[c] = (left[c] * cos[c] - right[c] * sin[c]) * scale;
-            out_right[c] = (right[c] * cos[c] + left[c] * sin[c]) * scale;
+    let ((left, right), (out_left, out_right)) = (x.split_at(half), out.split_at_mut(half));
+    let (sin, right, out_right) = (&sin[..half], &right[..half], &mut out_right[..half]);
+    for c in 0..half {
+        out_left[c] = (left[c] * cos[c] - right[c] * sin[c]) * scale;
+        out_right[c] = (right[c] * cos[c] + left[c] * sin[c]) * scale;
+    }
+}
+
+multiversion! {
+    /// `[32][hd]` to `[hd][32]`.
+    fn transpose(block: &[f32], hd: usize, out: &mut [f32]) = transpose_body
+}
+
+#[inline(always)]
+fn transpose_body<A: Arith>(block: &[f32], hd: usize, out: &mut [f32]) {
+    const SIDE: usize = 8;
+    let mut c = 0;
+    while c + SIDE <= hd {
+        for t in (0..PANEL).step_by(SIDE) {
+            let mut square = [[0f32; SIDE]; SIDE];
+            for (i, row) in square.iter_mut().enumerate() {
+                row.copy_from_slice(&block[(t + i) * hd + c..][..SIDE]);
+            }
+            for j in 0..SIDE {
+                let out = &mut out[(c + j) * PANEL + t..][..SIDE];
+                for i in 0..SIDE {
+                    out[i] = square[i][j];
+                }
+            }
         }
-    } else {
-        for c in 0..half {
-            out[c * step] = (left[c] * cos[c] - right[c] * sin[c]) * scale;
-            out[(half + c) * step] = (right[c] * cos[c] + left[c] * sin[c]) * scale;
+        c += SIDE;
+    }
+    while c < hd {
+        for t in 0..PANEL {
+            out[c * PANEL + t] = block[t * hd + c];
+        }
+        c += 1;
+    }
+}
+
+multiversion! {
+    /// Values of one head as panels `[n][32]`, zeros beyond the head's width.
+    fn lay_values(x: &[f32], ldx: usize, n: usize, hd: usize, out: &mut [f32]) = lay_values_body
+}
+
+#[inline(always)]
+fn lay_values_body<A: Arith>(x: &[f32], ldx: usize, n: usize, hd: usize, out: &mut [f32]) {
+    for p in 0..hd.div_ceil(PANEL) {
+        let width = (hd - p * PANEL).min(PANEL);
+        for t in 0..n {
+            let from = &x[t * ldx + p * PANEL..][..width];
+            let out = &mut out[(p * n + t) * PANEL..][..PANEL];
+            match (
+                <&[f32; PANEL]>::try_from(from),
+                <&mut [f32; PANEL]>::try_from(&mut *out),
+            ) {
+                (Ok(from), Ok(out)) => *out = *from,
+                _ => {
+                    out[..width].copy_from_slice(from);
+                    out[width..].fill(0.0);
+                }
+            }
         }
     }
 }

@@ -79,13 +79,19 @@ impl Quantized {
     }
 }
 
+/// The sums of a tile, and the integers they may come from.
+struct Tiles {
+    sums: TileF32,
+    integers: TileI32,
+}
+
 /// Two operands of a product, seen tile by tile.
 trait Product: Sync {
     fn shape(&self) -> (usize, usize, Layout, usize);
     /// Bytes of one row of activations.
     fn row_bytes(&self) -> usize;
     /// The sums of rows `row..row + m` and one panel.
-    fn tile(&self, level: Level, row: usize, m: usize, panel: usize, out: &mut TileF32);
+    fn tile(&self, level: Level, row: usize, m: usize, panel: usize, out: &mut Tiles);
 }
 
 struct ProductF32<'a> {
@@ -103,15 +109,18 @@ impl Product for ProductF32<'_> {
         self.w.k * 4
     }
 
-    fn tile(&self, level: Level, row: usize, m: usize, panel: usize, out: &mut TileF32) {
+    fn tile(&self, level: Level, row: usize, m: usize, panel: usize, out: &mut Tiles) {
+        let a = &self.a[row * self.lda..];
+        let sums = out.sums.0.as_flattened_mut();
         tile_f32(
             level,
             m,
             self.w.k,
-            &self.a[row * self.lda..],
+            a,
             self.lda,
             self.w.panel(panel),
-            out,
+            sums,
+            PANEL,
         );
     }
 }
@@ -130,9 +139,9 @@ impl Product for ProductI8<'_> {
         self.w.k
     }
 
-    fn tile(&self, level: Level, row: usize, m: usize, panel: usize, out: &mut TileF32) {
+    fn tile(&self, level: Level, row: usize, m: usize, panel: usize, out: &mut Tiles) {
         let a = &self.a.data[row * self.a.stride..];
-        let mut sums = TileI32([[0; PANEL]; TILE_ROWS]);
+        let Tiles { sums, integers } = out;
         tile_i8(
             level,
             m,
@@ -140,17 +149,17 @@ impl Product for ProductI8<'_> {
             a,
             self.a.stride,
             self.w.panel(panel),
-            &mut sums,
+            integers,
         );
         let (scale, zero) = (&self.a.scale[row..row + m], &self.a.zero[row..row + m]);
         dequantize(
             level,
-            &sums,
+            integers,
             scale,
             zero,
             self.w.scales(panel),
             self.w.sums(panel),
-            out,
+            sums,
         );
     }
 }
@@ -170,8 +179,8 @@ fn dequantize_body<A: Arith>(
     channel_sums: &[i32; PANEL],
     out: &mut TileF32,
 ) {
-    for (i, (scale, zero)) in scale.iter().zip(zero).enumerate() {
-        let (row, out) = (&sums.0[i], &mut out.0[i]);
+    for i in 0..scale.len().min(TILE_ROWS) {
+        let (row, out, scale, zero) = (&sums.0[i], &mut out.0[i], scale[i], zero[i]);
         for j in 0..PANEL {
             out[j] = (row[j] - zero * channel_sums[j]) as f32 * (scale * channel_scales[j]);
         }
@@ -191,7 +200,8 @@ multiversion! {
     fn finish(tile: &mut TileF32, bias: Option<&[f32; PANEL]>, activation: Activation, target: Target) = finish_body
 }
 
-/// Only called by [`run`], whose targets are disjoint parts of one output that it checked.
+/// Only called by [`run`], whose targets are disjoint parts of one output that it checked. Loops over whole lanes of
+/// known length: that is what becomes straight vector code.
 #[inline(always)]
 fn finish_body<A: Arith>(
     tile: &mut TileF32,
@@ -199,7 +209,8 @@ fn finish_body<A: Arith>(
     activation: Activation,
     target: Target,
 ) {
-    for (i, sums) in tile.0.iter_mut().take(target.rows).enumerate() {
+    for i in 0..target.rows {
+        let sums = &mut tile.0[i];
         if let Some(bias) = bias {
             for j in 0..PANEL {
                 sums[j] += bias[j];
@@ -207,12 +218,19 @@ fn finish_body<A: Arith>(
         }
         match activation {
             Activation::Store | Activation::Add => {}
-            Activation::Relu => sums.iter_mut().for_each(|v| *v = v.max(0.0)),
-            Activation::Gelu => sums.iter_mut().for_each(|v| *v = gelu::<A>(*v)),
+            Activation::Relu => {
+                for v in sums.iter_mut() {
+                    *v = if *v > 0.0 { *v } else { 0.0 };
+                }
+            }
+            Activation::Gelu => {
+                for v in sums.iter_mut() {
+                    *v = gelu::<A>(*v);
+                }
+            }
             Activation::Gated => {
-                let (values, gates) = sums.split_at_mut(PANEL / 2);
-                for (value, gate) in values.iter_mut().zip(gates) {
-                    *value = gelu::<A>(*value) * *gate;
+                for j in 0..PANEL / 2 {
+                    sums[j] = gelu::<A>(sums[j]) * sums[PANEL / 2 + j];
                 }
             }
         }
@@ -221,15 +239,33 @@ fn finish_body<A: Arith>(
         let out = unsafe {
             std::slice::from_raw_parts_mut(target.at.add(i * target.stride), target.width)
         };
-        if activation == Activation::Add {
-            out.iter_mut()
-                .zip(sums.iter())
-                .for_each(|(out, v)| *out += v);
+        if let Ok(out) = <&mut [f32; PANEL]>::try_from(&mut *out) {
+            land(sums, activation, out);
+        } else if let (Ok(out), Some(sums)) = (
+            <&mut [f32; PANEL / 2]>::try_from(&mut *out),
+            sums.first_chunk::<{ PANEL / 2 }>(),
+        ) {
+            land(sums, activation, out);
         } else {
-            out.iter_mut()
-                .zip(sums.iter())
-                .for_each(|(out, v)| *out = *v);
+            for j in 0..out.len().min(PANEL) {
+                out[j] = if activation == Activation::Add {
+                    out[j] + sums[j]
+                } else {
+                    sums[j]
+                };
+            }
         }
+    }
+}
+
+#[inline(always)]
+fn land<const N: usize>(sums: &[f32; N], activation: Activation, out: &mut [f32; N]) {
+    if activation == Activation::Add {
+        for j in 0..N {
+            out[j] += sums[j];
+        }
+    } else {
+        *out = *sums;
     }
 }
 
@@ -289,7 +325,10 @@ fn run(
 
     let task = |index: usize| {
         let (group, rows) = (index / blocks, index % blocks);
-        let mut tile = TileF32([[0.0; PANEL]; TILE_ROWS]);
+        let mut tile = Tiles {
+            sums: TileF32::ZERO,
+            integers: TileI32::ZERO,
+        };
         for panel in group * panels / groups..(group + 1) * panels / groups {
             let column = panel * lanes;
             let width = lanes.min(columns - column);
@@ -309,7 +348,7 @@ fn run(
                     rows: height,
                     width,
                 };
-                finish(level, &mut tile, bias, epilogue.activation, target);
+                finish(level, &mut tile.sums, bias, epilogue.activation, target);
                 row += height;
             }
         }

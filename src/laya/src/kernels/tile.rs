@@ -1,5 +1,5 @@
 //! The innermost loops: up to 12 rows of activations times one panel of 32 packed columns, over the whole of `k`, into a
-//! buffer of 12 × 32 on the stack. Nothing here knows what becomes of the sums.
+//! buffer with a stride. Nothing here knows what becomes of the sums.
 
 use super::level::Path;
 use super::{Level, PANEL, TILE_ROWS};
@@ -8,9 +8,17 @@ use super::{Level, PANEL, TILE_ROWS};
 #[repr(C, align(64))]
 pub(super) struct TileF32(pub(super) [[f32; PANEL]; TILE_ROWS]);
 
+impl TileF32 {
+    pub(super) const ZERO: Self = Self([[0.0; PANEL]; TILE_ROWS]);
+}
+
 /// Sums of one tile in i32.
 #[repr(C, align(64))]
 pub(super) struct TileI32(pub(super) [[i32; PANEL]; TILE_ROWS]);
+
+impl TileI32 {
+    pub(super) const ZERO: Self = Self([[0; PANEL]; TILE_ROWS]);
+}
 
 /// Calls `$f::<M>` for the number of rows at hand.
 macro_rules! by_rows {
@@ -23,7 +31,7 @@ macro_rules! by_rows {
     };
 }
 
-/// `out[i][j] = Σ_p a[i·lda + p] · b[p·32 + j]` for `m` rows (1..=12), `k` steps.
+/// `out[i·ldo + j] = Σ_p a[i·lda + p] · b[p·32 + j]` for `m` rows (1..=12), `k` steps.
 ///
 /// # Panics
 /// When a slice is too short for the shape.
@@ -34,15 +42,18 @@ pub(super) fn tile_f32(
     a: &[f32],
     lda: usize,
     b: &[f32],
-    out: &mut TileF32,
+    out: &mut [f32],
+    ldo: usize,
 ) {
     assert!((1..=TILE_ROWS).contains(&m) && a.len() >= (m - 1) * lda + k && b.len() >= k * PANEL);
-    let (a, b, out) = (a.as_ptr(), b.as_ptr(), out.0.as_mut_ptr());
+    assert!(out.len() >= (m - 1) * ldo + PANEL);
+    let (a, b, out) = (a.as_ptr(), b.as_ptr(), out.as_mut_ptr());
     #[cfg(target_arch = "x86_64")]
     match level.path() {
-        // SAFETY: the features were detected (`Level`), the slices reach as far as the loops read (assert above), and
-        // `out` has room for 12 rows.
-        Path::Vnni | Path::Avx512 => return unsafe { by_rows!(m, f32_avx512(k, a, lda, b, out)) },
+        // SAFETY: the features were detected (`Level`), the slices reach as far as the loops read and write (asserts above).
+        Path::Vnni | Path::Avx512 => {
+            return unsafe { by_rows!(m, f32_avx512(k, a, lda, b, out, ldo)) };
+        }
         Path::Avx2 => {
             let mut done = 0;
             while done < m {
@@ -50,18 +61,15 @@ pub(super) fn tile_f32(
                 for half in [0, 16] {
                     // SAFETY: as above; rows and columns of the half tile lie inside the whole one.
                     unsafe {
-                        let (a, b, out) = (
-                            a.add(done * lda),
-                            b.add(half),
-                            out.add(done).cast::<f32>().add(half),
-                        );
+                        let (a, b, out) =
+                            (a.add(done * lda), b.add(half), out.add(done * ldo + half));
                         match rows {
-                            1 => f32_avx2::<1>(k, a, lda, b, out),
-                            2 => f32_avx2::<2>(k, a, lda, b, out),
-                            3 => f32_avx2::<3>(k, a, lda, b, out),
-                            4 => f32_avx2::<4>(k, a, lda, b, out),
-                            5 => f32_avx2::<5>(k, a, lda, b, out),
-                            _ => f32_avx2::<6>(k, a, lda, b, out),
+                            1 => f32_avx2::<1>(k, a, lda, b, out, ldo),
+                            2 => f32_avx2::<2>(k, a, lda, b, out, ldo),
+                            3 => f32_avx2::<3>(k, a, lda, b, out, ldo),
+                            4 => f32_avx2::<4>(k, a, lda, b, out, ldo),
+                            5 => f32_avx2::<5>(k, a, lda, b, out, ldo),
+                            _ => f32_avx2::<6>(k, a, lda, b, out, ldo),
                         }
                     }
                 }
@@ -74,7 +82,14 @@ pub(super) fn tile_f32(
     let _ = level;
     for i in 0..m {
         // SAFETY: the slices reach as far as the loop reads (assert above).
-        unsafe { f32_portable(k, a.add(i * lda), b, &mut *out.add(i)) };
+        unsafe {
+            f32_portable(
+                k,
+                a.add(i * lda),
+                b,
+                &mut *out.add(i * ldo).cast::<[f32; PANEL]>(),
+            )
+        };
     }
 }
 
@@ -178,14 +193,15 @@ mod x86 {
     use super::PANEL;
 
     /// # Safety
-    /// AVX-512F; `a` readable for `M` rows of `k` at stride `lda`, `b` for `k · 32`, 64-byte aligned; `out` writable for `M` rows.
+    /// AVX-512F; `a` readable for `M` rows of `k` at stride `lda`, `b` for `k · 32`, 64-byte aligned; `out` writable for `M` rows of 32 at stride `ldo`.
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn f32_avx512<const M: usize>(
         k: usize,
         a: *const f32,
         lda: usize,
         b: *const f32,
-        out: *mut [f32; PANEL],
+        out: *mut f32,
+        ldo: usize,
     ) {
         // SAFETY: all pointers stay inside what the caller guarantees.
         unsafe {
@@ -201,7 +217,7 @@ mod x86 {
                 }
             }
             for (i, sums) in acc.iter().enumerate() {
-                let row = out.add(i).cast::<f32>();
+                let row = out.add(i * ldo);
                 _mm512_storeu_ps(row, sums[0]);
                 _mm512_storeu_ps(row.add(16), sums[1]);
             }
@@ -217,6 +233,7 @@ mod x86 {
         lda: usize,
         b: *const f32,
         out: *mut f32,
+        ldo: usize,
     ) {
         // SAFETY: all pointers stay inside what the caller guarantees.
         unsafe {
@@ -232,8 +249,8 @@ mod x86 {
                 }
             }
             for (i, sums) in acc.iter().enumerate() {
-                _mm256_storeu_ps(out.add(i * PANEL), sums[0]);
-                _mm256_storeu_ps(out.add(i * PANEL + 8), sums[1]);
+                _mm256_storeu_ps(out.add(i * ldo), sums[0]);
+                _mm256_storeu_ps(out.add(i * ldo + 8), sums[1]);
             }
         }
     }

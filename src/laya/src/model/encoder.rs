@@ -3,10 +3,10 @@
 use rayon::prelude::*;
 
 use crate::checkpoint::Reach;
-use crate::kernels::{Activation, Attention, Level, Span, attend, layer_norm};
+use crate::kernels::{Activation, Attention, Buffer, Level, Rope, Span, attend, layer_norm};
 
-use super::pass::Workspace;
-use super::{Model, TokenRow};
+use super::pass::{Workspace, chunks, extent, pieces, rebased};
+use super::{EncoderLayer, Model, TokenRow};
 
 /// Leaves the encoder's output, after the final norm, in `work.stream`, one row per token.
 pub(super) fn encode(
@@ -17,78 +17,117 @@ pub(super) fn encode(
     work: &mut Workspace,
 ) {
     let d = model.width;
-    let tokens: usize = spans.iter().map(|s| s.len).sum();
+    let tokens = extent(spans).len();
     let longest = spans.iter().map(|s| s.len).max().unwrap_or(0);
     let ropes = model.ropes.for_rows(longest);
     work.stream.resize(tokens * d);
-    work.qkv.resize(tokens * 3 * d);
 
     embed(model, level, rows, work);
+    let chunks = chunks(spans);
     for layer in &model.layers {
-        let Workspace {
-            stream,
-            qkv,
-            left,
-            right,
-            scratch,
-            ..
-        } = work;
-        match &layer.attention_norm {
-            Some(norm) => left.normalize(level, (stream, d), tokens, norm),
-            None => left.fill(level, tokens, d, |out, stride| {
-                copy_rows((stream, d), (out, stride), d)
-            }),
+        let rope = match layer.reach {
+            Reach::Global => &ropes[0],
+            Reach::Local => &ropes[1],
+        };
+        for chunk in &chunks {
+            attention(model, layer, rope, level, chunk, work);
+            for piece in pieces(extent(chunk)) {
+                let Workspace {
+                    stream,
+                    left,
+                    right,
+                    ..
+                } = work;
+                let (count, stream) = (piece.len(), &mut stream[piece.start * d..piece.end * d]);
+                left.normalize(level, (stream, d), count, &layer.mlp_norm);
+                right.fill(level, count, model.middle, |out, stride| {
+                    layer
+                        .mlp_in
+                        .apply(level, left, Activation::Gated, (out, stride));
+                });
+                layer
+                    .mlp_out
+                    .apply(level, right, Activation::Add, (stream, d));
+            }
         }
-        layer
-            .qkv
-            .apply(level, left, Activation::Store, (qkv, 3 * d));
-        let (window, rope) = match layer.reach {
-            Reach::Global => (None, &ropes[0]),
-            Reach::Local => (Some(model.window), &ropes[1]),
-        };
-        let shape = Attention {
-            heads: model.heads,
-            head_dim: d / model.heads,
-            window,
-            rope: Some(rope),
-        };
-        right.fill(level, tokens, d, |out, stride| {
-            attend(
-                level,
-                &shape,
-                spans,
-                None,
-                (qkv, 3 * d),
-                (out, stride),
-                scratch,
-            )
-        });
-        layer
-            .attention_out
-            .apply(level, right, Activation::Add, (stream, d));
-
-        left.normalize(level, (stream, d), tokens, &layer.mlp_norm);
-        right.fill(level, tokens, model.middle, |out, stride| {
-            layer
-                .mlp_in
-                .apply(level, left, Activation::Gated, (out, stride))
-        });
-        layer
-            .mlp_out
-            .apply(level, right, Activation::Add, (stream, d));
     }
+    normalize_in_place(model, level, tokens, work);
+}
+
+/// x += Wo · attention(norm(x)) for the tokens of a chunk.
+fn attention(
+    model: &Model,
+    layer: &EncoderLayer,
+    rope: &Rope,
+    level: Level,
+    chunk: &[Span],
+    work: &mut Workspace,
+) {
+    let d = model.width;
+    let tokens = extent(chunk);
+    let Workspace {
+        stream,
+        qkv,
+        left,
+        right,
+        scratch,
+        ..
+    } = work;
+    let (count, stream) = (tokens.len(), &mut stream[tokens.start * d..tokens.end * d]);
+    qkv.resize(count * 3 * d);
+    match &layer.attention_norm {
+        Some(norm) => left.normalize(level, (stream, d), count, norm),
+        None => left.fill(level, count, d, |out, stride| {
+            copy_rows((stream, d), (out, stride), d)
+        }),
+    }
+    layer
+        .qkv
+        .apply(level, left, Activation::Store, (qkv, 3 * d));
+    let window = match layer.reach {
+        Reach::Global => None,
+        Reach::Local => Some(model.window),
+    };
+    let shape = Attention {
+        heads: model.heads,
+        head_dim: d / model.heads,
+        window,
+        rope: Some(rope),
+    };
+    let spans = rebased(chunk);
+    right.fill(level, count, d, |out, stride| {
+        attend(
+            level,
+            &shape,
+            &spans,
+            None,
+            (qkv, 3 * d),
+            (out, stride),
+            scratch,
+        );
+    });
+    layer
+        .attention_out
+        .apply(level, right, Activation::Add, (stream, d));
+}
+
+fn normalize_in_place(model: &Model, level: Level, tokens: usize, work: &mut Workspace) {
+    let (d, norm) = (model.width, &model.final_norm);
     let Workspace { stream, qkv, .. } = work;
-    let norm = &model.final_norm;
-    layer_norm(
-        level,
-        (stream, d),
-        &norm.weight,
-        None,
-        norm.eps,
-        (&mut qkv[..tokens * d], d),
-        tokens,
-    );
-    stream.copy_from_slice(&qkv[..tokens * d]);
+    for piece in pieces(0..tokens) {
+        let stream = &mut stream[piece.start * d..piece.end * d];
+        qkv.resize(stream.len());
+        qkv.copy_from_slice(stream);
+        layer_norm(
+            level,
+            (qkv, d),
+            &norm.weight,
+            None,
+            norm.eps,
+            (stream, d),
+            piece.len(),
+        );
+    }
 }
 
 fn embed(model: &Model, level: Level, rows: &[TokenRow<'_>], work: &mut Workspace) {
@@ -98,21 +137,26 @@ fn embed(model: &Model, level: Level, rows: &[TokenRow<'_>], work: &mut Workspac
         .iter()
         .flat_map(|row| row.ids.iter().copied())
         .collect();
-    let raw = &mut qkv[..tokens.len() * d];
-    raw.par_chunks_mut(d)
-        .zip(&tokens)
-        .with_min_len(32)
-        .for_each(|(out, token)| model.embedding.row(*token, out));
     let norm = &model.embedding_norm;
-    layer_norm(
-        level,
-        (raw, d),
-        &norm.weight,
-        None,
-        norm.eps,
-        (stream, d),
-        tokens.len(),
-    );
+    for piece in pieces(0..tokens.len()) {
+        let raw: &mut Buffer<f32> = qkv;
+        raw.resize(piece.len() * d);
+        let read = |(out, token): (&mut [f32], &u32)| model.embedding.row(*token, out);
+        raw.par_chunks_mut(d)
+            .zip(&tokens[piece.clone()])
+            .with_min_len(32)
+            .for_each(read);
+        let stream = &mut stream[piece.start * d..piece.end * d];
+        layer_norm(
+            level,
+            (raw, d),
+            &norm.weight,
+            None,
+            norm.eps,
+            (stream, d),
+            piece.len(),
+        );
+    }
 }
 
 /// Copies rows of `width` between strides.

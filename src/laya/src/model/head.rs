@@ -6,8 +6,8 @@ use decision::contract::Kind;
 use crate::kernels::{Activation, Attention, Level, Span, attend};
 
 use super::encoder::copy_rows;
-use super::pass::Workspace;
-use super::{Model, Precision, RowOutput, TokenRow};
+use super::pass::{Workspace, chunks, extent, pieces, rebased};
+use super::{HeadLayer, Model, Precision, RowOutput, TokenRow};
 use crate::model::linear::Operand;
 
 /// Reads `work.stream` as left by the encoder.
@@ -41,54 +41,44 @@ pub(super) fn decide(
         window: None,
         rope: None,
     };
+    let chunks = chunks(spans);
+    work.picked.resize(read.len() * d);
     for (i, layer) in model.head.iter().enumerate() {
         let last = i + 1 == model.head.len();
+        for chunk in &chunks {
+            attention(
+                layer,
+                &shape,
+                level,
+                chunk,
+                last.then_some(read.as_slice()),
+                work,
+            );
+        }
         let Workspace {
             stream,
-            qkv,
             left,
             right,
-            scratch,
             picked,
+            ..
         } = work;
-        left.normalize(level, (stream, d), tokens, &layer.norm1);
-        layer
-            .qkv
-            .apply(level, left, Activation::Store, (qkv, 3 * d));
-        let (only, count) = if last {
-            (Some(read.as_slice()), read.len())
+        let (stream, count): (&mut [f32], usize) = if last {
+            (picked, read.len())
         } else {
-            (None, tokens)
+            (stream, tokens)
         };
-        right.fill(level, count, d, |out, stride| {
-            attend(
-                level,
-                &shape,
-                spans,
-                only,
-                (qkv, 3 * d),
-                (out, stride),
-                scratch,
-            )
-        });
-        let stream: &mut [f32] = if last {
-            pick(&read, stream, d, picked);
-            picked
-        } else {
-            stream
-        };
-        layer
-            .attention_out
-            .apply(level, right, Activation::Add, (stream, d));
-        left.normalize(level, (stream, d), count, &layer.norm2);
-        right.fill(level, count, 4 * d, |out, stride| {
+        for piece in pieces(0..count) {
+            let (count, stream) = (piece.len(), &mut stream[piece.start * d..piece.end * d]);
+            left.normalize(level, (stream, d), count, &layer.norm2);
+            right.fill(level, count, 4 * d, |out, stride| {
+                layer
+                    .linear1
+                    .apply(level, left, Activation::Relu, (out, stride));
+            });
             layer
-                .linear1
-                .apply(level, left, Activation::Relu, (out, stride))
-        });
-        layer
-            .linear2
-            .apply(level, right, Activation::Add, (stream, d));
+                .linear2
+                .apply(level, right, Activation::Add, (stream, d));
+        }
     }
     if model.head.is_empty() {
         pick(&read, &work.stream, d, &mut work.picked);
@@ -96,8 +86,74 @@ pub(super) fn decide(
     outputs(model, level, rows, read.len(), work)
 }
 
-fn pick(read: &[usize], stream: &[f32], d: usize, picked: &mut crate::kernels::Buffer<f32>) {
-    picked.resize(read.len() * d);
+/// x += attention(norm(x)) for the tokens of a chunk; with `read`, only for those of them, which are moved to
+/// `work.picked`.
+fn attention(
+    layer: &HeadLayer,
+    shape: &Attention<'_>,
+    level: Level,
+    chunk: &[Span],
+    read: Option<&[usize]>,
+    work: &mut Workspace,
+) {
+    let d = shape.heads * shape.head_dim;
+    let tokens = extent(chunk);
+    let spans = rebased(chunk);
+    let Workspace {
+        stream,
+        qkv,
+        left,
+        right,
+        scratch,
+        picked,
+    } = work;
+    let (count, stream) = (tokens.len(), &mut stream[tokens.start * d..tokens.end * d]);
+    qkv.resize(count * 3 * d);
+    left.normalize(level, (stream, d), count, &layer.norm1);
+    layer
+        .qkv
+        .apply(level, left, Activation::Store, (qkv, 3 * d));
+    let Some(read) = read else {
+        right.fill(level, count, d, |out, stride| {
+            attend(
+                level,
+                shape,
+                &spans,
+                None,
+                (qkv, 3 * d),
+                (out, stride),
+                scratch,
+            );
+        });
+        layer
+            .attention_out
+            .apply(level, right, Activation::Add, (stream, d));
+        return;
+    };
+    let (from, to) = (
+        read.partition_point(|t| *t < tokens.start),
+        read.partition_point(|t| *t < tokens.end),
+    );
+    let only: Vec<usize> = read[from..to].iter().map(|t| t - tokens.start).collect();
+    right.fill(level, only.len(), d, |out, stride| {
+        attend(
+            level,
+            shape,
+            &spans,
+            Some(&only),
+            (qkv, 3 * d),
+            (out, stride),
+            scratch,
+        );
+    });
+    let picked = &mut picked[from * d..to * d];
+    pick(&only, stream, d, picked);
+    layer
+        .attention_out
+        .apply(level, right, Activation::Add, (picked, d));
+}
+
+fn pick(read: &[usize], stream: &[f32], d: usize, picked: &mut [f32]) {
     for (token, out) in read.iter().zip(picked.chunks_exact_mut(d)) {
         out.copy_from_slice(&stream[token * d..][..d]);
     }

@@ -7,6 +7,10 @@ use crate::kernels::{Buffer, Level, Scratch, Span};
 use super::linear::Operand;
 use super::{Model, Precision, encoder, head};
 
+/// Tokens that go through a layer together. Their activations stay in the caches while the layer's weights pass by; all
+/// tokens of a long pass at once would be written to memory and read back at every step.
+const CHUNK_TOKENS: usize = 512;
+
 /// One row as the model reads it: a question about a state.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenRow<'a> {
@@ -29,8 +33,9 @@ pub struct RowOutput {
 
 /// Buffers of one pass, kept for the next.
 pub(crate) struct Workspace {
-    /// The residual stream.
+    /// The residual stream of all tokens of the pass.
     pub(super) stream: Buffer<f32>,
+    /// Queries, keys and values of one chunk, as are the operands.
     pub(super) qkv: Buffer<f32>,
     pub(super) left: Operand,
     pub(super) right: Operand,
@@ -78,12 +83,14 @@ pub(crate) fn workspace_bound(
             + padded * hd
             + longest * hd.next_multiple_of(32)
             + 12 * (padded + 16));
-    tokens * 4 * 4 * d
-        + Operand::bound(tokens, d)
-        + Operand::bound(tokens, widest)
+    let chunk = tokens.min(CHUNK_TOKENS.max(longest));
+    tokens * 4 * d
+        + chunk * 3 * 4 * d
+        + Operand::bound(chunk, d)
+        + Operand::bound(chunk, widest)
         + scratch
-        + read * 16 * d
-        + 4096
+        + read * 40 * d
+        + (1 << 16)
 }
 
 /// Runs one pass. Rows do not see each other, and a row's numbers do not depend on the others.
@@ -118,6 +125,42 @@ pub(crate) fn encode_cls(
         .iter()
         .map(|s| work.stream[s.start * model.width..][..model.width].to_vec())
         .collect()
+}
+
+/// Consecutive spans with at most [`CHUNK_TOKENS`] tokens together, or a single longer one.
+pub(super) fn chunks(spans: &[Span]) -> Vec<&[Span]> {
+    let lengths: Vec<usize> = spans.iter().map(|span| span.len).collect();
+    crate::engine::plan_passes(&lengths, CHUNK_TOKENS)
+        .into_iter()
+        .map(|range| &spans[range])
+        .collect()
+}
+
+/// The tokens of consecutive spans.
+pub(super) fn extent(spans: &[Span]) -> std::ops::Range<usize> {
+    let end = |span: &Span| span.start + span.len;
+    spans.first().map_or(0, |span| span.start)..spans.last().map_or(0, end)
+}
+
+/// Spans as counted from the first of them.
+pub(super) fn rebased(spans: &[Span]) -> Vec<Span> {
+    let base = extent(spans).start;
+    spans
+        .iter()
+        .map(|span| Span {
+            start: span.start - base,
+            len: span.len,
+        })
+        .collect()
+}
+
+/// Parts of a range of at most [`CHUNK_TOKENS`], as even as may be.
+pub(super) fn pieces(
+    range: std::ops::Range<usize>,
+) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let (start, len) = (range.start, range.len());
+    let count = len.div_ceil(CHUNK_TOKENS);
+    (0..count).map(move |i| start + i * len / count..start + (i + 1) * len / count)
 }
 
 fn spans(rows: &[TokenRow<'_>]) -> Vec<Span> {
