@@ -21,7 +21,7 @@ pub use problem::{EXIT_CHECKPOINT, EXIT_CONFIGURATION, Problem};
 
 use crate::batch::{PassLimits, PassSeen};
 use crate::metrics::Metrics;
-use crate::readiness::Readiness;
+use crate::readiness::{Readiness, Reason};
 use crate::settings::{Device, Loading, Passes};
 use crate::source::Places;
 
@@ -193,9 +193,15 @@ impl Host {
         let mut state = self.lock();
         state.running.remove(name);
         match outcome {
-            Ok(_) => {
+            Ok(loaded) => {
                 state.failed.remove(name);
                 self.readiness.recovered(name);
+                if loaded.parity == Parity::Unchecked {
+                    let message =
+                        "its precision is served unchecked, for benchmarks only; run `laya parity`";
+                    self.readiness
+                        .failed(name, Reason::LoadFailed, message.to_owned());
+                }
             }
             Err(problem) => {
                 self.metrics

@@ -16,8 +16,8 @@ pub(super) const MAX_BODY_BYTES: usize = 2_097_152;
 pub(super) enum BodyError {
     /// It is too large; what is left of it.
     TooLarge(Body),
-    /// It did not arrive in time.
-    TooSlow,
+    /// It did not arrive in time; what is left of it.
+    TooSlow(Body),
     /// The client went away.
     Gone,
 }
@@ -39,7 +39,7 @@ pub(super) fn is_too_large(headers: &HeaderMap) -> bool {
 /// Reads the whole body.
 pub(super) async fn read(mut body: Body, wait: Duration) -> Result<Bytes, BodyError> {
     match tokio::time::timeout(wait, collect(&mut body)).await {
-        Err(_) => Err(BodyError::TooSlow),
+        Err(_) => Err(BodyError::TooSlow(body)),
         Ok(Collected::Gone) => Err(BodyError::Gone),
         Ok(Collected::TooLarge) => Err(BodyError::TooLarge(body)),
         Ok(Collected::Whole(bytes)) => Ok(bytes),
@@ -141,7 +141,7 @@ mod tests {
         let began = tokio::time::Instant::now();
         assert!(matches!(
             read(body, Duration::from_secs(10)).await,
-            Err(BodyError::TooSlow)
+            Err(BodyError::TooSlow(_))
         ));
         assert_eq!(began.elapsed(), Duration::from_secs(10));
     }

@@ -49,9 +49,11 @@ impl Surface {
                 reply::discard(rest, false);
                 return too_large();
             }
-            Err(BodyError::TooSlow) if deadline <= Instant::now() => return expired(),
-            // The rest is not waited for: this client had its time.
-            Err(BodyError::TooSlow) => {
+            Err(BodyError::TooSlow(rest)) => {
+                reply::discard(rest, false);
+                if deadline <= Instant::now() {
+                    return expired();
+                }
                 return reply::detail(
                     StatusCode::REQUEST_TIMEOUT,
                     "request body was not received in time",

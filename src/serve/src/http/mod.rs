@@ -28,9 +28,6 @@ use crate::settings::Serving;
 use guard::{Foreign, Guard};
 use route::{Path, Route};
 
-/// Largest head in bytes (wire.md 2.3).
-const MAX_HEAD_BYTES: usize = 64 * 1024;
-
 /// Everything that a request may need. Share it behind an `Arc`.
 #[derive(Debug)]
 pub struct Surface {
@@ -113,13 +110,6 @@ impl Surface {
     }
 
     async fn dispatch(&self, path: Path, request: Request<Body>, began: Instant) -> Response<Body> {
-        if head_bytes(&request) > MAX_HEAD_BYTES {
-            let refused = reply::detail(
-                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-                "request head too large",
-            );
-            return reply::early(request, refused);
-        }
         let route = match path {
             Path::Unknown => {
                 return reply::early(request, reply::detail(StatusCode::NOT_FOUND, "Not Found"));
@@ -238,17 +228,4 @@ impl Surface {
             format!(r#"{{"draining":{word},"in_flight":{in_flight}}}"#),
         )
     }
-}
-
-/// Size of a request's head as it was sent, nearly. The protocol library only bounds what it buffers, which may be more.
-fn head_bytes(request: &Request<Body>) -> usize {
-    let target = request
-        .uri()
-        .path_and_query()
-        .map_or(0, |target| target.as_str().len());
-    let fields = request
-        .headers()
-        .iter()
-        .map(|(name, value)| name.as_str().len() + value.len() + 4);
-    target + fields.sum::<usize>()
 }
