@@ -18,6 +18,32 @@ pub(crate) fn golden(name: &str) -> PathBuf {
         .join(name)
 }
 
+/// Copies the files of a checkpoint and lists them as a manifest does.
+pub(crate) fn copy_checkpoint(
+    from: &std::path::Path,
+    to: &std::path::Path,
+) -> Vec<crate::checkpoint::FileEntry> {
+    let names = [
+        "rl_agent_config.json",
+        "model.safetensors",
+        "encoder/config.json",
+        "tokenizer/tokenizer.json",
+        "tokenizer/tokenizer_config.json",
+    ];
+    let copy = |name: &str| {
+        let bytes = std::fs::read(from.join(name)).unwrap();
+        std::fs::create_dir_all(to.join(name).parent().unwrap()).unwrap();
+        std::fs::write(to.join(name), &bytes).unwrap();
+        let sha256 = crate::checkpoint::hex(&<sha2::Sha256 as sha2::Digest>::digest(&bytes));
+        crate::checkpoint::FileEntry {
+            path: name.to_owned(),
+            sha256,
+            size: bytes.len() as u64,
+        }
+    };
+    names.into_iter().map(copy).collect()
+}
+
 pub(crate) fn engines() -> Vec<Engine> {
     [CpuFeatures::Portable, CpuFeatures::Avx2, CpuFeatures::All]
         .into_iter()

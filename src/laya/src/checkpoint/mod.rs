@@ -19,6 +19,7 @@ use crate::tokenizer::Tokenizer;
 
 pub use config::{AgentConfig, EncoderConfig, Reach, Temperatures};
 pub use error::{LoadError, LoadFailure};
+pub(crate) use folder::hex;
 use folder::{Folder, MANIFEST, MAX_CONFIG_BYTES, MAX_TOKENIZER_BYTES};
 pub use header::Dtype;
 pub use manifest::{
