@@ -8,7 +8,6 @@ pub mod host;
 pub mod http;
 pub mod metrics;
 pub mod parity;
-pub mod probe;
 pub mod readiness;
 pub mod registry;
 pub mod server;

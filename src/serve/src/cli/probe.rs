@@ -1,21 +1,30 @@
 //! `laya probe`: `--ready` asks a running server (the images' health check); with a folder, the probe questions are asked
 //! in this process, and `--record` prints the answers for the manifest (control-plane 12).
 
-use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use decision::json::{Value, write};
-use decision::wire::check_questions;
+use decision::json::{Object, Value, write};
+use decision::wire::{Answer, Outcome};
 use laya::checkpoint::{Probe as Recorded, ProbeAnswer};
+use laya::probe::{probe, probe_questions};
 use laya::{Checkpoint, Engine, EngineOptions, Lengths, LoadOptions, predict};
 
 use super::{CliError, Environment};
 use crate::host::{EXIT_CHECKPOINT, EXIT_CONFIGURATION};
-use crate::probe::{self, label_of, probability_of};
+
+/// Requests whose answers are recorded: different in everything a question may ask for.
+const RECORDED: [&str; 6] = [
+    "Rename the variable in the settings page.",
+    "The payment service answers 500 since the last deployment. Find out why, fix it and add a test.",
+    "What does this function do?",
+    "Design a migration of all customer data to the new region without downtime.",
+    "Delete every user account that looks unused, in production, now.",
+    "Translate the error messages to German and keep the placeholders.",
+];
 
 /// For a server to answer.
 const WAIT: Duration = Duration::from_secs(5);
@@ -132,10 +141,7 @@ fn ask_folder(dir: &Path, record: bool) -> Result<u8, CliError> {
         println!("{text}");
         return Ok(0);
     }
-    let ask = |state: &Value, questions: &[_]| {
-        predict(&engine, &checkpoint, state, questions, Lengths::default())
-    };
-    probe::probe(checkpoint.info(), ask)
+    probe(&engine, &checkpoint)
         .map_err(|problem| CliError::new(EXIT_CHECKPOINT, problem.to_string()))?;
     println!("passed");
     Ok(0)
@@ -143,28 +149,48 @@ fn ask_folder(dir: &Path, record: bool) -> Result<u8, CliError> {
 
 /// The answers of a checkpoint to the built-in requests, as `probes` of its manifest.
 fn recorded(engine: &Engine, checkpoint: &Checkpoint) -> Result<Vec<Recorded>, String> {
-    let contract = checkpoint
-        .info()
-        .questions
-        .as_ref()
-        .ok_or("only a checkpoint with a contract can be recorded")?;
-    let questions =
-        check_questions(&contract.request_questions()).map_err(|refusal| refusal.detail)?;
+    if checkpoint.info().questions.is_none() {
+        return Err("only a checkpoint with a contract can be recorded".to_owned());
+    }
+    let questions = probe_questions(checkpoint).map_err(|problem| problem.to_string())?;
     let one = |text: &&str| {
-        let state = probe::request(text);
+        let state = Value::Object([("request", *text)].into_iter().collect::<Object>());
         let answered = predict(engine, checkpoint, &state, &questions, Lengths::default());
         let answers = answered.map_err(|error| error.to_string())?.answers;
-        let answers = answers.iter().map(|(id, answer)| {
-            let label = label_of(answer);
-            let probability = probability_of(answer, &label).unwrap_or(0.0);
-            (id.clone(), ProbeAnswer { label, probability })
-        });
         Ok(Recorded {
             state: serde_json::from_str(&write(&state)).map_err(|error| error.to_string())?,
-            answers: answers.collect::<BTreeMap<_, _>>(),
+            answers: answers
+                .iter()
+                .map(|(id, answer)| (id.clone(), recorded_answer(answer)))
+                .collect(),
         })
     };
-    probe::STATES.iter().map(one).collect()
+    RECORDED.iter().map(one).collect()
+}
+
+/// The label of a choice, `true` or `false`, or the most likely level, with its probability.
+fn recorded_answer(answer: &Answer) -> ProbeAnswer {
+    let (label, probability) = match &answer.outcome {
+        Outcome::Choice {
+            labels,
+            probabilities,
+            winner,
+        } => (
+            labels.get(*winner).map(|label| label.key()),
+            probabilities.get(*winner).copied(),
+        ),
+        Outcome::Score { probabilities, .. } => {
+            let most = probabilities.iter().copied().fold(f64::MIN, f64::max);
+            let level = probabilities.iter().position(|p| *p == most);
+            (level.map(|level| level.to_string()), Some(most))
+        }
+        Outcome::Noul { noul } if *noul >= 0.5 => (Some("true".to_owned()), Some(*noul)),
+        Outcome::Noul { noul } => (Some("false".to_owned()), Some(1.0 - noul)),
+    };
+    ProbeAnswer {
+        label: label.unwrap_or_default(),
+        probability: probability.unwrap_or_default(),
+    }
 }
 
 #[cfg(test)]

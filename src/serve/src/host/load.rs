@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use laya::{Checkpoint, LoadOptions, Precision, predict};
+use laya::{Checkpoint, LoadOptions, Precision};
 
 use super::{Host, Loaded, Origin, Outcome, Parity, Problem};
 use crate::source::{Found, find};
@@ -80,15 +80,7 @@ impl Host {
     ) -> Result<Arc<Loaded>, Problem> {
         let parity = self.parity(&checkpoint)?;
         let probing = Instant::now();
-        crate::probe::probe(checkpoint.info(), |state, questions| {
-            predict(
-                &self.engine,
-                &checkpoint,
-                state,
-                questions,
-                laya::Lengths::default(),
-            )
-        })?;
+        laya::probe::probe(&self.engine, &checkpoint)?;
         let origin = Origin {
             folder,
             commit: found.commit,
@@ -114,7 +106,7 @@ impl Host {
         if self.loading.unchecked {
             return Ok(Parity::Unchecked);
         }
-        crate::parity::find_report(self.loading.parity.as_deref(), checkpoint)?;
+        crate::parity::find_report(self.loading.parity.as_deref(), checkpoint, &self.engine)?;
         Ok(Parity::Passed)
     }
 

@@ -2,8 +2,8 @@
 
 use laya::LoadError;
 use laya::checkpoint::LoadFailure;
+use laya::probe::ProbeFailure;
 
-use crate::probe::ProbeFailure;
 use crate::readiness::Reason;
 use crate::source::NotHere;
 

@@ -305,3 +305,77 @@ fn a_damaged_copy_is_not_probed() {
     let ran = run(&["probe", model.to_str().unwrap()]);
     assert_eq!(ran.code, Some(3), "{}", ran.err);
 }
+
+#[test]
+fn int8_serves_with_a_passed_report_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("tiny.int8.json");
+    let path = report.to_str().unwrap();
+    let ran = run(&["parity", "tiny-laya", "--precision", "int8", "--out", path]);
+    assert!(ran.out.contains("same_answer"), "{}{}", ran.out, ran.err);
+    let mut written: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
+    let verdict = written["verdict"].as_str().unwrap().to_owned();
+    assert_eq!(
+        ran.code,
+        Some(if verdict == "Passed" { 0 } else { 1 }),
+        "{}",
+        ran.out
+    );
+    assert!(
+        ran.out.contains(&format!("{verdict}: {path}")),
+        "{}",
+        ran.out
+    );
+
+    // Random weights lie so close to even that int8 may well change an answer; what counts here is what is done with
+    // the report.
+    let mut set = |verdict: &str| {
+        written["verdict"] = verdict.into();
+        for measure in written["measures"].as_array_mut().unwrap() {
+            measure["value"] = measure["bound"].clone();
+        }
+        std::fs::write(&report, written.to_string()).unwrap();
+    };
+    set("Passed");
+    for place in [path, folder.path().to_str().unwrap()] {
+        let server = Server::start(
+            &[("LAYA_PARITY", place)],
+            &["--model", "tiny-laya", "--precision", "int8"],
+        );
+        let shown = server.get("/ready").json()["checkpoints"]["model"].clone();
+        assert_eq!(
+            (&shown["precision"], &shown["parity"]),
+            (&"int8".into(), &"Passed".into())
+        );
+        assert_eq!(server.ask(crate::ONE_CHOICE).status, 200);
+    }
+    set("Failed");
+    let output = laya(&[("LAYA_PARITY", path)])
+        .args([
+            "serve",
+            "--port",
+            "0",
+            "--model",
+            "tiny-laya",
+            "--precision",
+            "int8",
+        ])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("the verdict is Failed"), "{said}");
+}
+
+#[test]
+fn an_unchecked_precision_answers_and_is_never_ready() {
+    let server = Server::start_unready(
+        &[],
+        &["--model", "tiny-laya", "--precision", "int8", "--unchecked"],
+    );
+    server.until("it answers", || server.ask(crate::ONE_CHOICE).status == 200);
+    let ready = server.get("/ready");
+    assert_eq!(ready.status, 503);
+    assert_eq!(ready.json()["checkpoints"]["model"]["parity"], "Unchecked");
+}
