@@ -7,6 +7,7 @@ pub mod json;
 pub mod labels;
 mod relay_contract;
 pub mod vocabulary;
+pub mod wire;
 
 pub use answers::{Answer, AnswerError, Answers, Reply};
 pub use contract::Contract;

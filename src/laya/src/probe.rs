@@ -1,0 +1,304 @@
+//! Does a loaded checkpoint answer as it should? The probes its manifest records, else the shape of its answers to six
+//! built-in requests; and the same answers twice (wire.md 2.5, control-plane 12). Run before a checkpoint serves.
+
+use decision::contract::Kind;
+use decision::json::{Value, read};
+use decision::wire::{Answer, Outcome, Question, check_questions};
+
+use crate::checkpoint::{Checkpoint, ProbeAnswer};
+use crate::engine::Engine;
+use crate::predict::{Lengths, PredictError, Prediction, predict};
+
+/// How far a recorded probability may be off.
+const PROBABILITY_BOUND: f64 = 0.02;
+/// How far probabilities may sum from 1.
+const SUM_BOUND: f64 = 0.001;
+
+/// Requests for checkpoints without recorded probes: short, and as different as requests get.
+const STATES: [&str; 6] = [
+    "Fix the failing unit test in the date parser.",
+    "What does this function return when the list is empty?",
+    "Delete every customer record from the production database.",
+    "Design an architecture that serves ten regions without downtime.",
+    "Rename the variable x to count.",
+    "The invoice was charged twice, please refund the duplicate today.",
+];
+
+/// One question of each type, for checkpoints that name no contract.
+const QUESTIONS: &str = r#"{
+    "topic": {"type": "choice", "instructions": "What is this about?", "criteria": {"code": "software", "money": "payments", "other": "anything else"}},
+    "urgency": {"type": "score", "instructions": "How urgent is this?", "criteria": ["can wait", "soon", "now"]},
+    "is_question": {"type": "noul", "instructions": "Is this a question?"}
+}"#;
+
+/// Why a checkpoint must not serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeFailure {
+    /// It did not answer.
+    #[error("probe {probe} was not answered: {source}")]
+    NoAnswer {
+        /// Position of the probe.
+        probe: usize,
+        /// Why not.
+        source: PredictError,
+    },
+    /// Its own questions are not questions.
+    #[error("the checkpoint's own questions are refused: {0}")]
+    Questions(String),
+    /// An answer differs from the recorded one.
+    #[error(
+        "probe {probe}, question '{question}': expected {expected} with probability {probability:.4} ± 0.02, got {got}"
+    )]
+    Unexpected {
+        /// Position of the probe.
+        probe: usize,
+        /// Id of the question.
+        question: String,
+        /// Recorded label.
+        expected: String,
+        /// Recorded probability.
+        probability: f64,
+        /// What was answered.
+        got: String,
+    },
+    /// Probabilities are not finite or do not sum to 1.
+    #[error("probe {probe}, question '{question}': probabilities sum to {sum}")]
+    Shape {
+        /// Position of the probe.
+        probe: usize,
+        /// Id of the question.
+        question: String,
+        /// Their sum.
+        sum: f64,
+    },
+    /// A short probe did not fit.
+    #[error("probe {probe} lost {dropped} tokens of its state")]
+    Truncated {
+        /// Position of the probe.
+        probe: usize,
+        /// Tokens lost.
+        dropped: usize,
+    },
+    /// Every question got the same answer with the same probability for all probes.
+    #[error("all {0} probes got the same answers with the same probabilities: the head is dead")]
+    DeadHead(usize),
+    /// The same probe got other answers the second time.
+    #[error("probe {0} got other answers the second time")]
+    Unstable(usize),
+}
+
+/// The questions a checkpoint is probed with: those of its contract, else one of each type.
+///
+/// # Errors
+/// When the contract's questions are refused.
+pub fn probe_questions(checkpoint: &Checkpoint) -> Result<Vec<Question>, ProbeFailure> {
+    let refused = |refusal: decision::wire::Refusal| ProbeFailure::Questions(refusal.detail);
+    if let Some(contract) = &checkpoint.info().questions {
+        return check_questions(&contract.request_questions()).map_err(refused);
+    }
+    match read(QUESTIONS.as_bytes()) {
+        Ok(Value::Object(questions)) => check_questions(&questions).map_err(refused),
+        _ => Err(ProbeFailure::Questions(
+            "the built-in questions do not parse".to_owned(),
+        )),
+    }
+}
+
+/// Probes a checkpoint.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn probe(engine: &Engine, checkpoint: &Checkpoint) -> Result<(), ProbeFailure> {
+    let questions = probe_questions(checkpoint)?;
+    let recorded = &checkpoint.info().probes;
+    let states: Vec<Value> = if recorded.is_empty() {
+        STATES.iter().map(|text| Value::from(*text)).collect()
+    } else {
+        recorded
+            .iter()
+            .map(|probe| read(probe.state.to_string().as_bytes()).unwrap_or(Value::Null))
+            .collect()
+    };
+    let ask = |probe: usize| {
+        let answered = predict(
+            engine,
+            checkpoint,
+            &states[probe],
+            &questions,
+            Lengths::default(),
+        );
+        answered.map_err(|source| ProbeFailure::NoAnswer { probe, source })
+    };
+    let answers: Vec<Prediction> = (0..states.len()).map(ask).collect::<Result<_, _>>()?;
+    for (probe, prediction) in answers.iter().enumerate() {
+        for (id, answer) in &prediction.answers {
+            let sum = probabilities(answer).iter().map(|(_, p)| p).sum::<f64>();
+            // Rounded to four decimals, k of them may be off by k · 5e-5.
+            let bound = SUM_BOUND + probabilities(answer).len() as f64 * 5e-5;
+            if !((sum - 1.0).abs() <= bound) {
+                return Err(ProbeFailure::Shape {
+                    probe,
+                    question: id.clone(),
+                    sum,
+                });
+            }
+        }
+        match recorded.get(probe) {
+            Some(recorded) => {
+                for (id, expected) in &recorded.answers {
+                    compare(probe, id, expected, prediction)?;
+                }
+            }
+            None => {
+                let dropped = prediction
+                    .usage
+                    .state
+                    .as_ref()
+                    .map_or(0, |s| s.state_tokens_dropped);
+                if dropped > 0 {
+                    return Err(ProbeFailure::Truncated { probe, dropped });
+                }
+            }
+        }
+    }
+    let same = |p: &Prediction| {
+        p.answers
+            .iter()
+            .map(|(_, a)| best(a))
+            .eq(answers[0].answers.iter().map(|(_, a)| best(a)))
+    };
+    if recorded.is_empty() && answers.iter().all(same) {
+        return Err(ProbeFailure::DeadHead(answers.len()));
+    }
+    if ask(0)? == answers[0] {
+        Ok(())
+    } else {
+        Err(ProbeFailure::Unstable(0))
+    }
+}
+
+fn compare(
+    probe: usize,
+    id: &str,
+    expected: &ProbeAnswer,
+    prediction: &Prediction,
+) -> Result<(), ProbeFailure> {
+    let answer = prediction
+        .answers
+        .iter()
+        .find(|(question, _)| question == id)
+        .map(|(_, answer)| best(answer));
+    let fits = |(label, p): &(String, f64)| {
+        *label == expected.label && (p - expected.probability).abs() <= PROBABILITY_BOUND
+    };
+    if answer.as_ref().is_some_and(fits) {
+        return Ok(());
+    }
+    Err(ProbeFailure::Unexpected {
+        probe,
+        question: id.to_owned(),
+        expected: expected.label.clone(),
+        probability: expected.probability,
+        got: answer.map_or_else(
+            || "no answer".to_owned(),
+            |(label, p)| format!("{label} with {p:.4}"),
+        ),
+    })
+}
+
+/// Every label of an answer with its probability: labels as keys, levels by number, `false` and `true`.
+pub(crate) fn probabilities(answer: &Answer) -> Vec<(String, f64)> {
+    match &answer.outcome {
+        Outcome::Choice {
+            labels,
+            probabilities,
+            ..
+        } => labels
+            .iter()
+            .map(decision::wire::Label::key)
+            .zip(probabilities.iter().copied())
+            .collect(),
+        Outcome::Score { probabilities, .. } => probabilities
+            .iter()
+            .enumerate()
+            .map(|(level, p)| (level.to_string(), *p))
+            .collect(),
+        Outcome::Noul { noul } => {
+            vec![("false".to_owned(), 1.0 - noul), ("true".to_owned(), *noul)]
+        }
+    }
+}
+
+/// The label of an answer and its probability; the first on a tie, `true` from one half on.
+pub(crate) fn best(answer: &Answer) -> (String, f64) {
+    let all = probabilities(answer);
+    let place = match &answer.outcome {
+        Outcome::Choice { winner, .. } => *winner,
+        outcome if outcome.kind() == Kind::Noul => usize::from(all[1].1 >= 0.5),
+        _ => (0..all.len()).fold(0, |best, i| if all[i].1 > all[best].1 { i } else { best }),
+    };
+    all.into_iter().nth(place).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoint::{LoadOptions, Manifest, Probe};
+    use crate::golden_tests::{engines, golden};
+
+    #[test]
+    fn the_tiny_checkpoint_passes_and_a_wrong_record_does_not() {
+        let engine = engines().pop().unwrap();
+        let checkpoint = engine
+            .load(&golden("tiny-laya"), &LoadOptions::default())
+            .unwrap();
+        probe(&engine, &checkpoint).unwrap();
+
+        let recorded = predict(
+            &engine,
+            &checkpoint,
+            &"hello".into(),
+            &probe_questions(&checkpoint).unwrap(),
+            Lengths::default(),
+        )
+        .unwrap();
+        for (shift, passes) in [(0.0, true), (0.019, true), (0.03, false)] {
+            let answers = recorded
+                .answers
+                .iter()
+                .map(|(id, a)| (id.clone(), best(a)))
+                .map(|(id, (label, p))| {
+                    (
+                        id,
+                        ProbeAnswer {
+                            label,
+                            probability: p + shift,
+                        },
+                    )
+                });
+            let record = Probe {
+                state: "hello".into(),
+                answers: answers.collect(),
+            };
+            // As if the folder had a manifest with that record.
+            let dir = tempfile::tempdir().unwrap();
+            let files = crate::golden_tests::copy_checkpoint(&golden("tiny-laya"), dir.path());
+            let digest = crate::checkpoint::checkpoint_digest(&files);
+            let manifest = Manifest {
+                files,
+                digest,
+                contract: None,
+                probes: vec![record],
+                more: serde_json::Map::new(),
+            };
+            std::fs::write(
+                dir.path().join("relay-manifest.json"),
+                serde_json::to_vec(&manifest).unwrap(),
+            )
+            .unwrap();
+            let loaded = engine.load(dir.path(), &LoadOptions::default()).unwrap();
+            assert!(loaded.info().verified);
+            assert_eq!(probe(&engine, &loaded).is_ok(), passes, "{shift}");
+        }
+    }
+}
