@@ -3,8 +3,10 @@
 mod checks;
 mod command;
 mod deps;
+mod image;
 mod load;
 mod quality;
+mod shell;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,6 +27,17 @@ enum Task {
     Test,
     /// Proves that no crate depends on one below it in design.md section 1.
     Deps,
+    /// Builds a container image with a Docker Engine.
+    Image {
+        /// Which: `laya`.
+        name: String,
+    },
+    /// Writes shell completions and manual pages below a folder.
+    Shell {
+        /// Where.
+        #[arg(default_value = "target/shell")]
+        folder: PathBuf,
+    },
     /// Puts a constant load on a router's `/v1/route` and prints latencies; fails when a request does.
     Load {
         /// For example http://127.0.0.1:8737/v1/route
@@ -55,6 +68,9 @@ fn main() -> ExitCode {
     let result = match task {
         Task::Test => checks::run_all(),
         Task::Deps => deps::run(),
+        Task::Image { name } if name == "laya" => image::laya(),
+        Task::Image { name } => Err(format!("there is no image `{name}`; there is `laya`")),
+        Task::Shell { folder } => shell::run(&command::root().join(folder)),
         Task::Load {
             url,
             rate,
