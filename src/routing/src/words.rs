@@ -79,8 +79,11 @@ impl Words {
         self.camel = None;
         self.beyond_latin = false;
         let mut splitter = Splitter::new(std::mem::take(self));
+        let mut colour = Colour::None;
         for c in text.chars() {
-            splitter.push(c);
+            if colour.leaves(c) && !is_invisible(c) {
+                splitter.push(c);
+            }
         }
         *self = splitter.finish();
     }
@@ -194,6 +197,36 @@ impl Words {
             .get(span.start as usize..span.end as usize)
             .unwrap_or_default()
     }
+}
+
+/// Ours: pasted colours (`ESC [ … letter`) are not part of a word, or `login` in red would be `31mlogin` and fire nothing.
+/// Only sequences that hold no text are left out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Colour {
+    None,
+    Escape,
+    Parameters,
+}
+
+impl Colour {
+    /// Whether a character is part of the text.
+    fn leaves(&mut self, c: char) -> bool {
+        let (next, leaves) = match (*self, c) {
+            (_, '\u{1b}') => (Self::Escape, true),
+            (Self::None, _) => return true,
+            (Self::Escape, '[') => (Self::Parameters, false),
+            (Self::Parameters, ' '..='?') => (Self::Parameters, false),
+            (Self::Parameters, '@'..='~') => (Self::None, false),
+            (Self::Escape | Self::Parameters, _) => (Self::None, true),
+        };
+        *self = next;
+        leaves
+    }
+}
+
+/// Ours: soft hyphens, zero-width characters and marks of direction are not seen, and so do not split a word.
+const fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// Builds [`Words`] one character at a time.
@@ -480,7 +513,7 @@ mod tests {
             (
                 "line breaks, NUL",
                 "a\nb\0c\u{1b}[0m",
-                &["a", "b", "c", "0m"],
+                &["a", "b", "c"],
             ),
             (
                 "letters without decomposition",
@@ -513,6 +546,26 @@ mod tests {
             "marks do not hide a boundary"
         );
         assert!(!Words::new("no boundary HERE").has_camel());
+    }
+
+    #[test]
+    fn colours_and_invisible_characters_do_not_hide_a_word() {
+        for text in [
+            "Fix the \u{1b}[31mlogin\u{1b}[0m bug",
+            "Fix the \u{1b}[1;38;5;200mlo\u{200b}gin bug",
+            "Fix the lo\u{ad}gin\u{feff} bug",
+            "Fix the \u{1b}login bug",
+            "Fix the login bug\u{1b}[",
+        ] {
+            let words = Words::new(text);
+            let plain: Vec<_> = words.iter(Stream::Plain).collect();
+            assert_eq!(plain, ["fix", "the", "login", "bug"], "{text:?}");
+        }
+        let words = Words::new("\u{1b}[日本 x");
+        assert_eq!(
+            words.iter(Stream::Plain).collect::<Vec<_>>(),
+            ["日", "本", "x"]
+        );
     }
 
     #[test]

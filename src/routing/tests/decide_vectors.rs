@@ -750,3 +750,131 @@ mod during_a_task {
         assert!(matches!(during, During::Compact), "{during:?}");
     }
 }
+
+mod floors_stay {
+    //! What a task was sensitive for stays while it goes on.
+
+    use routing::record::Decision;
+
+    use super::*;
+
+    fn next(policy: &Policy, previous: &Decision, text: &str) -> Decision {
+        let request = RouteRequest {
+            conversation_id: Some("c".to_owned()),
+            ..RouteRequest::new(text)
+        };
+        let prepared = prepare(&request, policy, Client::Own, Some(previous), now()).unwrap();
+        decide(
+            &prepared,
+            Judgement::Rules { fallback: None },
+            &NothingKnown,
+            moment(),
+        )
+        .unwrap()
+        .decision
+    }
+
+    fn check(name: &str, decision: &Decision, rule: &str) {
+        assert_eq!(decision.policy.rules, [rule], "{name}");
+        assert_eq!(decision.policy.min_tier.as_str(), "strong", "{name}");
+        assert_eq!(
+            decision.policy.validation.level.as_str(),
+            "review",
+            "{name}"
+        );
+        assert!(
+            decision.policy.required_tier >= decision.policy.min_tier,
+            "{name}"
+        );
+        assert!(
+            decision.plan.as_ref().unwrap().contains("- Sensitive:"),
+            "{name}"
+        );
+    }
+
+    #[test]
+    fn through_continuations_corrections_and_amendments_with_and_without_the_text() {
+        let source = PolicySource {
+            rules: vec![routing::policy::AddedRule {
+                id: "frob".to_owned(),
+                patterns: vec!["frobnicator".to_owned()],
+                unless: Vec::new(),
+                floor: Some(routing::requirement::Floor::BUILT_IN),
+            }],
+            request_text: Some(routing::policy::RequestTextPrivacy::Full),
+            ..PolicySource::default()
+        };
+        let today = "2026-11-30".parse().unwrap();
+        let full = Policy::compile("full", "sha256:00", source.clone(), today).unwrap();
+        let source = PolicySource {
+            request_text: None,
+            ..source
+        };
+        let hashed = Policy::compile("hashed", "sha256:00", source, today).unwrap();
+        for (policy, kept) in [(&full, "kept"), (&hashed, "not kept")] {
+            for (text, rule) in [
+                ("Add a refund form", "payment-processing"),
+                ("Fix the login token expiry", "authentication"),
+                ("Rename the frobnicator label", "frob"),
+            ] {
+                let first = run(
+                    policy,
+                    &RouteRequest::new(text),
+                    Judgement::Rules { fallback: None },
+                )
+                .decision;
+                check(&format!("{text}, {kept}"), &first, rule);
+                let mut last = first;
+                for follow in [
+                    "yes",
+                    "and a tooltip",
+                    "still fails on Safari",
+                    "also in the footer",
+                ] {
+                    last = next(policy, &last, follow);
+                    assert_ne!(last.follow_up.as_str(), "new", "{follow}");
+                    check(&format!("{text}, {kept}, then {follow}"), &last, rule);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_choice_below_a_floor_is_told_as_long_as_it_runs() {
+        let policy = policy();
+        let constraints =
+            serde_json::from_value(json!({"model": "anthropic/claude-haiku-4-5"})).unwrap();
+        let request = RouteRequest {
+            constraints,
+            ..RouteRequest::new("Fix the login")
+        };
+        let first = run(&policy, &request, Judgement::Rules { fallback: None }).decision;
+        let second = next(&policy, &first, "continue");
+        assert_eq!(second.selected.model, first.selected.model);
+        assert!(second.policy.required_tier >= second.policy.min_tier);
+        let codes: Vec<_> = second
+            .warnings
+            .iter()
+            .map(|warning| warning.code.as_str())
+            .collect();
+        assert_eq!(codes, ["below_floor"]);
+    }
+
+    #[test]
+    fn the_chosen_model_is_not_among_the_excluded() {
+        let policy = policy();
+        let constraints = json!({"model": "anthropic/claude-haiku-4-5", "exclude": ["anthropic/claude-haiku-4-5"]});
+        let constraints = serde_json::from_value(constraints).unwrap();
+        let request = RouteRequest {
+            constraints,
+            ..RouteRequest::new("Rename the author field")
+        };
+        let decision = run(&policy, &request, Judgement::Rules { fallback: None }).decision;
+        assert!(
+            decision
+                .excluded
+                .iter()
+                .all(|excluded| excluded.model != decision.selected.model)
+        );
+    }
+}

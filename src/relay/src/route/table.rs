@@ -1,7 +1,9 @@
 //! A decision in five lines (routing.md 21).
 
 use api::Decision;
+use decision::vocabulary::{Effort, Tier};
 use routing::assessment::Source;
+use routing::follow_up::FollowUp;
 use routing::hidden_message::percent;
 
 use crate::terminal::{Styles, escape};
@@ -62,26 +64,37 @@ fn line(name: &str, text: &str, styles: Styles) -> String {
     format!("{}{text}", styles.dim(&format!("{name:<12}")))
 }
 
-/// In one sentence: the rules and reasons that lifted the task, else what was recommended.
+/// In one sentence: the rules and reasons that lifted the task, else what was recommended; and where the profile goes
+/// above that.
 fn why(decision: &Decision) -> String {
     let policy = &decision.policy;
     let level = policy.validation.level;
-    if !policy.rules.is_empty() {
-        let rules = policy.rules.join(", ");
-        return format!(
-            "{rules}: at least {}, {}, {level}",
-            policy.min_tier, policy.effort
-        );
-    }
     let raised: Vec<_> = policy.notes.iter().map(|note| note.as_str()).collect();
-    if raised.is_empty() {
+    let mut why = if !policy.rules.is_empty() {
+        // What a sensitive task asks for at least, whatever effort the user chose.
+        let sensitive = policy.min_tier >= Tier::Strong;
+        let effort = if sensitive {
+            policy.effort.max(Effort::Medium)
+        } else {
+            policy.effort
+        };
+        format!(
+            "{}: at least {}, {effort}, {level}",
+            policy.rules.join(", "),
+            policy.min_tier
+        )
+    } else if raised.is_empty() {
         format!("needs {}, {}, {level}", policy.required_tier, policy.effort)
     } else {
-        format!(
-            "{}: {} instead of {}, {level}",
-            raised.join(", "),
-            policy.required_tier,
-            policy.recommended_tier
-        )
+        let (to, from) = (policy.required_tier, policy.recommended_tier);
+        format!("{}: {to} instead of {from}, {level}", raised.join(", "))
+    };
+    let selected = &decision.selected;
+    if selected.tier > policy.required_tier
+        && !selected.explicit
+        && decision.follow_up == FollowUp::New
+    {
+        why.push_str(&format!("; {} goes higher", decision.profile));
     }
+    why
 }

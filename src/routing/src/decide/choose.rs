@@ -56,6 +56,7 @@ pub(super) fn wish(prepared: &Prepared<'_>, judged: &Judged) -> Wish {
         warnings: prepared.knobs.warnings.clone(),
     };
     apply_constraints(prepared, &mut wish);
+    warn_of_what_stays(prepared, &mut wish);
     wish
 }
 
@@ -96,8 +97,8 @@ fn carry_over(prepared: &Prepared<'_>, requirement: &mut Requirement) -> Option<
             current()
         }
         Effect::GoOn { tier, effort } => {
-            requirement.required_tier = tier;
             requirement.min_tier = requirement.min_tier.max(previous.policy.min_tier);
+            requirement.required_tier = tier.max(requirement.min_tier);
             requirement.effort = effort;
             requirement.validation = previous.policy.validation;
             Some(previous.selected.model.clone())
@@ -171,6 +172,21 @@ fn apply_constraints(prepared: &Prepared<'_>, wish: &mut Wish) {
             );
         }
         wish.requirement.effort = effort;
+    }
+}
+
+/// A model that stays with its task below a floor was the user's choice, and is told as often as it runs.
+fn warn_of_what_stays(prepared: &Prepared<'_>, wish: &mut Wish) {
+    let (Some(model), Some(previous)) = (wish.stay.clone(), prepared.previous) else {
+        return;
+    };
+    let (tier, floor) = (previous.selected.tier, wish.requirement.min_tier);
+    let goes_on = matches!(prepared.effect, Effect::GoOn { .. } | Effect::Repair { .. });
+    if goes_on && previous.selected.model == model && tier < floor {
+        wish.warn(
+            WarningCode::BelowFloor,
+            format!("{model} ({tier}) goes on as you chose; this work asks for {floor}"),
+        );
     }
 }
 

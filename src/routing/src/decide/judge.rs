@@ -107,6 +107,9 @@ pub(super) fn judge(prepared: &Prepared<'_>, judgement: Judgement<'_>) -> Judged
         }
         return judged;
     }
+    if let (Effect::Extend { .. }, Some(previous)) = (prepared.effect, prepared.previous) {
+        keep_rules(prepared, &previous.policy.rules, &mut judged.fired);
+    }
     match judgement {
         Judgement::Rules { fallback } => judged.fallback = fallback,
         Judgement::Model {
@@ -169,10 +172,11 @@ fn raise(assessment: &mut Assessment, rules: &Assessment) {
     assessment.task.risk = assessment.task.risk.max(rules.task.risk);
 }
 
-/// An amendment whose earlier text was not kept takes the higher of both assessments, field by field.
+/// An amendment takes the higher of both assessments, field by field, where the text of the task is not at hand: it was
+/// not kept, or the message before was itself a follow-up and says little of the task.
 fn extend(prepared: &Prepared<'_>, assessment: &mut Assessment) {
     if let (Effect::Extend { .. }, Some(previous)) = (prepared.effect, prepared.previous)
-        && previous.request.is_none()
+        && prepared.task_text().is_none()
     {
         *assessment = follow_up::higher_of(&previous.assessment, assessment);
     }

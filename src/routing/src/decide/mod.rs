@@ -69,10 +69,7 @@ pub fn prepare<'a>(
         RequestKind::Direct => (FollowUp::New, Effect::Fresh),
         RequestKind::User => relate(policy, &request.request, previous, now),
     };
-    let text = match (
-        effect,
-        previous.and_then(|previous| previous.request.as_deref()),
-    ) {
+    let text = match (effect, previous.and_then(task_text)) {
         (Effect::Extend { .. }, Some(before)) => {
             Cow::Owned(follow_up::combine(before, &request.request))
         }
@@ -100,6 +97,12 @@ pub fn prepare<'a>(
         fired,
         labels,
     })
+}
+
+/// The text of a decision's task, if it was kept and the decision is where the task began.
+fn task_text(decision: &Decision) -> Option<&str> {
+    let begins = decision.follow_up == FollowUp::New;
+    decision.request.as_deref().filter(|_| begins)
 }
 
 /// How a text relates to the last decision, and what follows from that.
@@ -142,6 +145,10 @@ impl Prepared<'_> {
         let fresh = matches!(self.effect, Effect::Fresh | Effect::Extend { .. });
         (fresh && self.labels.is_none() && self.request.kind == RequestKind::User)
             .then_some(&*self.text)
+    }
+
+    fn task_text(&self) -> Option<&str> {
+        self.previous.and_then(task_text)
     }
 
     /// How the request relates to the decision before.

@@ -104,6 +104,8 @@ pub(super) fn choose(
         }
     };
     choice.excluded.extend(refused);
+    let selected = choice.selected.candidate.model.clone();
+    choice.excluded.retain(|(model, _)| *model != selected);
     choice.switch = switch;
     choice.class = class;
     choice.tokens = tokens;

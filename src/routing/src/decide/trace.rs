@@ -241,18 +241,16 @@ fn tell_requirement(trace: &mut Trace, prepared: &Prepared<'_>, judged: &Judged,
     } else {
         "advised"
     };
-    trace.step(
-        "required",
-        format!(
-            "{}, {}, {} ({must})",
-            requirement.required_tier, requirement.effort, validation.level
-        ),
-        if requirement.sensitive {
-            "sensitive work: at least medium effort and a review"
-        } else {
-            ""
-        },
+    let required = format!(
+        "{}, {}, {} ({must})",
+        requirement.required_tier, requirement.effort, validation.level
     );
+    let because = match (wish.is_explicit(prepared), requirement.sensitive) {
+        (true, _) => "with what you chose",
+        (false, true) => "sensitive work: at least medium effort and a review",
+        (false, false) => "",
+    };
+    trace.step("required", required, because);
     let constraints = &prepared.request.constraints;
     let chosen = [
         constraints
@@ -277,7 +275,7 @@ fn levels(judged: &Judged) -> String {
     let task = &judged.assessment.task;
     let by_level = |level: f64, levels: f64| (level * levels).round();
     format!(
-        "complexity {} of 4 sets the effort and, from 2 on, the tier; risk {} of 3, from 2 on, asks for strong",
+        "complexity {} of 4 (0 and 1 fast, 2 balanced, 3 strong, 4 frontier), risk {} of 3 (2 and 3 at least strong)",
         by_level(task.complexity, 4.0),
         by_level(task.risk, 3.0)
     )
@@ -367,6 +365,16 @@ fn verdict(prepared: &Prepared<'_>, wish: &Wish, chosen: &Scored, scored: &Score
             }
             _ => "chosen".to_owned(),
         };
+    }
+    if let Some(model) = wish.model.as_ref().or(wish.stay.as_ref())
+        && *model == chosen.candidate.model
+    {
+        return if wish.model.is_some() {
+            "you chose another"
+        } else {
+            "the task keeps its model"
+        }
+        .to_owned();
     }
     if scored.excluded {
         return format!(
