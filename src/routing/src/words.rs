@@ -510,11 +510,7 @@ mod tests {
             ("snake case", "snake_case_name", &["snake", "case", "name"]),
             ("apostrophe", "doesn't", &["doesn", "t"]),
             ("digits stay", "node22 v2.1", &["node22", "v2", "1"]),
-            (
-                "line breaks, NUL",
-                "a\nb\0c\u{1b}[0m",
-                &["a", "b", "c"],
-            ),
+            ("line breaks, NUL", "a\nb\0c\u{1b}[0m", &["a", "b", "c"]),
             (
                 "letters without decomposition",
                 "Straße łódź ısı",

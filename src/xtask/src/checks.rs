@@ -2,6 +2,7 @@
 
 use crate::command::{cargo, run};
 use crate::deps;
+use crate::image;
 
 /// Runs every check and stops at the first that fails.
 pub(crate) fn run_all() -> Result<(), String> {
@@ -17,5 +18,26 @@ pub(crate) fn run_all() -> Result<(), String> {
         "warnings",
     ]))?;
     // Doc tests are part of this: `cargo test` runs them for every library.
-    run(cargo().args(["test", "--locked", "--workspace", "--no-fail-fast"]))
+    run(cargo().args(["test", "--locked", "--workspace", "--no-fail-fast"]))?;
+    on_docker()
+}
+
+/// Tests that need a Docker Engine: the image is built, an engine of our own is started and stopped again.
+fn on_docker() -> Result<(), String> {
+    image::laya()?;
+    let tested = run(cargo()
+        .env("DOCKER_HOST", image::engine()?)
+        .env("RELAY_LAYA_IMAGE", image::LAYA)
+        .args([
+            "test",
+            "--locked",
+            "-p",
+            "end-to-end",
+            "--test",
+            "docker",
+            "--",
+            "--ignored",
+        ]));
+    let stopped = image::stop_engine();
+    tested.and(stopped)
 }

@@ -100,6 +100,14 @@ pub(crate) fn engine() -> Result<String, String> {
     Ok(started.trim().to_owned())
 }
 
+/// Stops the engine that [`engine`] started; one that `DOCKER_HOST` names is somebody else's.
+pub(crate) fn stop_engine() -> Result<(), String> {
+    match std::env::var("DOCKER_HOST") {
+        Ok(host) if !host.is_empty() => Ok(()),
+        _ => run(Command::new(root().join("tests/engines/docker.sh")).arg("stop")),
+    }
+}
+
 fn docker(host: &str) -> Command {
     let mut command = Command::new("docker");
     command.env("DOCKER_HOST", host);
