@@ -18,7 +18,7 @@ use crate::model::{Model, Precision};
 use crate::tokenizer::Tokenizer;
 
 pub use config::{AgentConfig, EncoderConfig, Reach, Temperatures};
-pub use error::{LoadError, LoadFailure};
+pub use error::{LoadError, LoadFailure, Mismatch};
 pub(crate) use folder::hex;
 use folder::{Folder, MANIFEST, MAX_CONFIG_BYTES, MAX_TOKENIZER_BYTES};
 pub use header::Dtype;
