@@ -6,8 +6,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use laya::checkpoint::{FileEntry, LoadFailure, Manifest, Shape, checkpoint_digest, write_random};
-use laya::{Checkpoint, Engine, EngineOptions, LoadError, LoadOptions, Precision, Verify};
+use decision::contract::Kind;
+use laya::checkpoint::{
+    FileEntry, LoadFailure, Manifest, Shape, checkpoint_digest, inspect, write_random,
+};
+use laya::{
+    Checkpoint, Engine, EngineOptions, LoadError, LoadOptions, Precision, TokenRow, Verify,
+};
 use sha2::{Digest, Sha256};
 
 const FILES: [&str; 5] = [
@@ -494,5 +499,74 @@ fn a_random_checkpoint_is_seeded_and_loads() {
         )
         .unwrap();
         assert_eq!(checkpoint.precision(), precision);
+    }
+}
+
+#[test]
+fn an_inspection_says_what_is_there_and_what_is_wrong() {
+    let dir = copy();
+    let whole = inspect(dir.path(), None).unwrap();
+    assert_eq!(whole.digest, Some(checkpoint_digest(&entries(dir.path()))));
+    assert_eq!(whole.tensors.len(), 62);
+    assert_eq!(
+        whole.problems,
+        ["temperature_by_options['choice:11+'] is 0.10058280825614929, served as 0.5"]
+    );
+
+    fs::remove_file(dir.path().join("model.safetensors")).unwrap();
+    edit_json(&dir.path().join("encoder/config.json"), |c| {
+        c["hidden_size"] = 9000.into()
+    });
+    fs::write(dir.path().join("relay-manifest.json"), "{}").unwrap();
+    let broken = inspect(dir.path(), None).unwrap();
+    assert_eq!(
+        (broken.missing.as_slice(), &broken.digest),
+        (&["model.safetensors"][..], &None)
+    );
+    let text = broken.problems.join("\n");
+    assert!(
+        text.contains("'hidden_size' is 9000")
+            && text.contains("relay-manifest.json: missing field"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_pass_stays_within_its_computed_memory() {
+    let base = tempfile::tempdir().unwrap();
+    let dir = base.path().join("tiny");
+    write_random(&dir, Shape::Tiny, 1).unwrap();
+    for precision in [Precision::F32, Precision::Int8] {
+        for (rows, len) in [(1, 1), (1, 700), (40, 50), (3, 513)] {
+            let engine = Engine::new(EngineOptions {
+                threads: Some(3),
+                ..EngineOptions::default()
+            })
+            .unwrap();
+            let checkpoint = engine
+                .load(
+                    &dir,
+                    &LoadOptions {
+                        precision,
+                        ..LoadOptions::default()
+                    },
+                )
+                .unwrap();
+            let ids: Vec<u32> = (0..len as u32).map(|i| i % 200).collect();
+            let row = TokenRow {
+                ids: &ids,
+                markers: &[],
+                kind: Kind::Noul,
+            };
+            engine.run(&checkpoint, &vec![row; rows]).unwrap();
+            let (held, bound) = (
+                engine.buffer_bytes(),
+                engine.pass_bytes(&checkpoint, rows * len, len, rows),
+            );
+            assert!(
+                held <= bound,
+                "{precision} {rows} x {len}: {held} bytes held, bound {bound}"
+            );
+        }
     }
 }
