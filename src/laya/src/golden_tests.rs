@@ -310,3 +310,95 @@ fn bytes_stay_close_to_f32_and_answer_the_same() {
         );
     }
 }
+
+/// Whether two replies are equal but for numbers that differ by at most 1e-4.
+fn same_but_for_rounding(got: &Value, want: &Value) -> bool {
+    match (got, want) {
+        (Value::Object(got), Value::Object(want)) => {
+            got.len() == want.len()
+                && got
+                    .iter()
+                    .zip(want)
+                    .all(|((a, x), (b, y))| a == b && same_but_for_rounding(x, y))
+        }
+        (Value::List(got), Value::List(want)) => {
+            got.len() == want.len()
+                && got
+                    .iter()
+                    .zip(want)
+                    .all(|(x, y)| same_but_for_rounding(x, y))
+        }
+        (Value::Float(got), Value::Float(want)) => (got - want).abs() < 1.01e-4,
+        (got, want) => got == want,
+    }
+}
+
+/// Requests of every kind to both tiny checkpoints, answered by the original.
+#[test]
+fn recorded_requests_are_answered_alike() {
+    let engine = engines().pop().unwrap();
+    let load = |folder: &str| {
+        engine
+            .load(&golden(folder), &LoadOptions::default())
+            .unwrap()
+    };
+    let (english, multilingual) = (load("tiny-laya"), load("tiny-laya/multilingual"));
+    let path = std::env::var("LAYA_MORE")
+        .map_or_else(|_| golden("laya/predict-more.jsonl"), PathBuf::from);
+    let (mut wrong, mut exact, mut answered) = (Vec::new(), 0, 0);
+    for line in std::fs::read_to_string(path).unwrap().lines() {
+        let row = read(line.as_bytes()).unwrap();
+        let row = row.as_object().unwrap();
+        let object = |key: &str| row.get(key).and_then(Value::as_object).unwrap();
+        let checkpoint = match row.get("checkpoint").and_then(Value::as_str) {
+            Some("english") => &english,
+            _ => &multilingual,
+        };
+        let size = |key: &str| object("overrides").get(key).map(|v| number(v) as usize);
+        let lengths = Lengths {
+            max_len: size("max_len"),
+            head_max_len: size("head_max_len"),
+        };
+        let questions = check_questions(object("questions")).unwrap();
+        let got = match predict(
+            &engine,
+            checkpoint,
+            row.get("state").unwrap(),
+            &questions,
+            lengths,
+        ) {
+            Ok(prediction) => {
+                let mut got = Object::new();
+                let answers: Object = prediction
+                    .answers
+                    .iter()
+                    .map(|(id, a)| (id.as_str(), a.to_object(Surface::Library)))
+                    .collect();
+                got.push("model", "laya-rl-agent");
+                got.push("answers", answers);
+                got.push("usage", prediction.usage.to_object());
+                got
+            }
+            Err(error) => [("error", Value::from(format!("ValueError: {error}")))]
+                .into_iter()
+                .collect(),
+        };
+        let want = row.get("result").unwrap();
+        answered += 1;
+        exact += usize::from(write(&Value::Object(got.clone())) == write(want));
+        if !same_but_for_rounding(&Value::Object(got.clone()), want) {
+            wrong.push(format!(
+                "{line}\n got {}\nwant {}",
+                write(&Value::Object(got)),
+                write(want)
+            ));
+        }
+    }
+    eprintln!("{exact} of {answered} to the last digit");
+    assert!(
+        answered > 0 && wrong.is_empty(),
+        "{} of {answered} differ:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}

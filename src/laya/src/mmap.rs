@@ -41,14 +41,13 @@ impl Mapped {
             if range.is_empty() {
                 return Ok(());
             }
-            return match self.0.advise_range(
-                memmap2::Advice::PopulateRead,
-                range.start,
-                range.len(),
-            ) {
+            match self
+                .0
+                .advise_range(memmap2::Advice::PopulateRead, range.start, range.len())
+            {
                 Err(error) if error.raw_os_error() == Some(INVALID) => Ok(()),
                 result => result,
-            };
+            }
         }
         #[cfg(not(target_os = "linux"))]
         {

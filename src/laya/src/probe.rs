@@ -135,7 +135,7 @@ pub fn probe(engine: &Engine, checkpoint: &Checkpoint) -> Result<(), ProbeFailur
             let sum = probabilities(answer).iter().map(|(_, p)| p).sum::<f64>();
             // Rounded to four decimals, k of them may be off by k · 5e-5.
             let bound = SUM_BOUND + probabilities(answer).len() as f64 * 5e-5;
-            if !((sum - 1.0).abs() <= bound) {
+            if !sum.is_finite() || (sum - 1.0).abs() > bound {
                 return Err(ProbeFailure::Shape {
                     probe,
                     question: id.clone(),

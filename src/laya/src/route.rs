@@ -355,7 +355,9 @@ mod tests {
 
     #[test]
     fn every_recorded_state_goes_where_it_went() {
-        let file = std::fs::read_to_string(crate::golden_tests::golden("laya/lang.jsonl")).unwrap();
+        let read_file =
+            |name: &str| std::fs::read_to_string(crate::golden_tests::golden(name)).unwrap();
+        let file = read_file("laya/lang.jsonl") + &read_file("laya/lang-more.jsonl");
         let names = ModelNames::built_in_and(Vec::<String>::new());
         let rules = RouteRules {
             names: &names,

@@ -304,6 +304,7 @@ mod tests {
 
     use super::*;
 
+    #[allow(clippy::needless_pass_by_value)] // reads better with json!(…) at every call
     fn map(value: serde_json::Value) -> Object {
         match decision::json::read(value.to_string().as_bytes()) {
             Ok(Value::Object(object)) => object,
@@ -346,6 +347,7 @@ mod tests {
         );
     }
 
+    #[allow(clippy::needless_pass_by_value)] // as above
     fn modern(extra: serde_json::Value) -> Object {
         let base = json!({
             "vocab_size": 100, "hidden_size": 64, "num_attention_heads": 2, "num_hidden_layers": 4, "intermediate_size": 96,

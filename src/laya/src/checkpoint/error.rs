@@ -39,6 +39,9 @@ impl LoadFailure {
     }
 }
 
+/// A tensor of another shape: name, expected shape (none where no such tensor belongs), found shape.
+pub type Mismatch = (String, Option<Vec<usize>>, Vec<usize>);
+
 /// Why a checkpoint folder was refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -115,7 +118,7 @@ pub enum LoadError {
         /// The source as configured.
         origin: String,
         /// Name, expected and found shape; `None` where no such tensor belongs.
-        tensors: Vec<(String, Option<Vec<usize>>, Vec<usize>)>,
+        tensors: Vec<Mismatch>,
     },
     /// Tensors that are not there.
     #[error("Model weights incomplete for '{origin}': missing {} parameter tensors (e.g. [{}])", .names.len(), quoted(&.names[..names.len().min(3)]))]
@@ -229,8 +232,8 @@ fn quoted(names: &[String]) -> String {
         .join(", ")
 }
 
-fn mismatches(tensors: &[(String, Option<Vec<usize>>, Vec<usize>)]) -> String {
-    let line = |(name, expected, found): &(String, Option<Vec<usize>>, Vec<usize>)| {
+fn mismatches(tensors: &[Mismatch]) -> String {
+    let line = |(name, expected, found): &Mismatch| {
         let expected = expected
             .as_deref()
             .map_or_else(|| "no such tensor".to_owned(), shape);

@@ -37,13 +37,13 @@ impl Dtype {
 
 /// One tensor of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tensor {
+pub(crate) struct Tensor {
     /// How its numbers are stored.
-    pub dtype: Dtype,
+    pub(crate) dtype: Dtype,
     /// Its dimensions, outermost first.
-    pub shape: Vec<usize>,
+    pub(crate) shape: Vec<usize>,
     /// Where its bytes lie in the file.
-    pub range: Range<usize>,
+    pub(crate) range: Range<usize>,
 }
 
 #[derive(Deserialize)]

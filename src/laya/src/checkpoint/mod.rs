@@ -5,6 +5,7 @@ mod config;
 mod error;
 mod folder;
 mod header;
+mod inspect;
 mod manifest;
 mod random;
 mod tensors;
@@ -18,10 +19,11 @@ use crate::model::{Model, Precision};
 use crate::tokenizer::Tokenizer;
 
 pub use config::{AgentConfig, EncoderConfig, Reach, Temperatures};
-pub use error::{LoadError, LoadFailure};
+pub use error::{LoadError, LoadFailure, Mismatch};
 pub(crate) use folder::hex;
 use folder::{Folder, MANIFEST, MAX_CONFIG_BYTES, MAX_TOKENIZER_BYTES};
 pub use header::Dtype;
+pub use inspect::{Inspection, inspect};
 pub use manifest::{
     ContractRef, FileEntry, MAX_MANIFEST_BYTES, Manifest, Probe, ProbeAnswer, checkpoint_digest,
     is_inner_path,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::LoadError;
 use super::config::{AgentConfig, EncoderConfig};
 use super::header::Tensor;
+use super::{LoadError, Mismatch};
 
 /// Width of the act head's middle layer.
 pub(crate) const ACT_WIDTH: usize = 256;
@@ -93,7 +93,7 @@ pub(crate) fn check(
             });
         }
     }
-    let mut wrong: Vec<(String, Option<Vec<usize>>, Vec<usize>)> = expected
+    let mut wrong: Vec<Mismatch> = expected
         .iter()
         .filter_map(|(name, shape)| {
             found

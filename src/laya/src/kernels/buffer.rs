@@ -37,6 +37,8 @@ impl<T: Plain> Buffer<T> {
         let bytes = len * size_of::<T>();
         let lines = bytes.div_ceil(64);
         if lines > self.lines.len() {
+            // Exactly: the memory of a pass is computed before it starts.
+            self.lines.reserve_exact(lines - self.lines.len());
             self.lines.resize(lines, Line([0; 64]));
         }
         self.len = len;

@@ -36,6 +36,7 @@ pub(crate) struct Epilogue<'a> {
     pub(crate) activation: Activation,
 }
 
+#[cfg(test)]
 impl Epilogue<'_> {
     pub(crate) const fn plain(activation: Activation) -> Self {
         Self {

@@ -35,6 +35,7 @@ macro_rules! by_rows {
 ///
 /// # Panics
 /// When a slice is too short for the shape.
+#[allow(clippy::too_many_arguments)] // two strided operands and a strided output
 pub(super) fn tile_f32(
     level: Level,
     m: usize,
@@ -50,8 +51,8 @@ pub(super) fn tile_f32(
     let (a, b, out) = (a.as_ptr(), b.as_ptr(), out.as_mut_ptr());
     #[cfg(target_arch = "x86_64")]
     match level.path() {
-        // SAFETY: the features were detected (`Level`), the slices reach as far as the loops read and write (asserts above).
         Path::Vnni | Path::Avx512 => {
+            // SAFETY: the features were detected (`Level`), the slices reach as far as the loops do (asserts above).
             return unsafe { by_rows!(m, f32_avx512(k, a, lda, b, out, ldo)) };
         }
         Path::Avx2 => {

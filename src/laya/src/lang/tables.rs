@@ -7,13 +7,16 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
+/// First and last code point of each range.
+type Ranges = Vec<(u32, u32)>;
+
 /// Word lists, script ranges, letters and limits.
 #[derive(Deserialize)]
 pub(super) struct Tables {
     #[serde(deserialize_with = "script_ranges")]
-    pub(super) script_ranges: Vec<(&'static str, Vec<(u32, u32)>)>,
+    pub(super) script_ranges: Vec<(&'static str, Ranges)>,
     #[serde(deserialize_with = "ranges")]
-    pub(super) post_database_letter_ranges: Vec<(u32, u32)>,
+    pub(super) post_database_letter_ranges: Ranges,
     #[serde(rename = "stop_words_in_order", deserialize_with = "word_lists")]
     pub(super) word_lists: Vec<(&'static str, HashSet<String>)>,
     pub(super) short_swedish_words: HashSet<String>,
@@ -87,7 +90,7 @@ fn in_order<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
     deserializer.deserialize_map(InOrder(std::marker::PhantomData))
 }
 
-fn bounds<E: serde::de::Error>(pairs: Vec<(String, String)>) -> Result<Vec<(u32, u32)>, E> {
+fn bounds<E: serde::de::Error>(pairs: &[(String, String)]) -> Result<Ranges, E> {
     let hex =
         |text: &str| u32::from_str_radix(text.trim_start_matches("0x"), 16).map_err(E::custom);
     pairs
@@ -96,17 +99,17 @@ fn bounds<E: serde::de::Error>(pairs: Vec<(String, String)>) -> Result<Vec<(u32,
         .collect()
 }
 
-fn ranges<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(u32, u32)>, D::Error> {
-    bounds(Vec::deserialize(deserializer)?)
+fn ranges<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Ranges, D::Error> {
+    bounds(&Vec::deserialize(deserializer)?)
 }
 
 fn script_ranges<'de, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<Vec<(&'static str, Vec<(u32, u32)>)>, D::Error> {
+) -> Result<Vec<(&'static str, Ranges)>, D::Error> {
     let scripts: Vec<(&'static str, Vec<(String, String)>)> = in_order(deserializer)?;
     scripts
         .into_iter()
-        .map(|(name, pairs)| Ok((name, bounds(pairs)?)))
+        .map(|(name, pairs)| Ok((name, bounds(&pairs)?)))
         .collect()
 }
 

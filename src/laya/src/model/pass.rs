@@ -77,12 +77,10 @@ pub(crate) fn workspace_bound(
     let hd = (d / model.heads).max(d / model.head_heads);
     let padded = longest.next_multiple_of(32);
     let widest = model.middle.max(4 * d);
-    let scratch = threads.saturating_add(1)
-        * 4
-        * (longest * (hd + 16)
-            + padded * hd
-            + longest * hd.next_multiple_of(32)
-            + 12 * (padded + 16));
+    // Per thread: queries, keys, values, scores and the block that is transposed, each rounded up to a cache line.
+    let values = longest * hd.next_multiple_of(32);
+    let part = longest * (hd + 16) + padded * hd + values + 12 * (padded + 16) + 32 * hd + 5 * 16;
+    let scratch = threads.saturating_add(1) * 4 * part;
     let chunk = tokens.min(CHUNK_TOKENS.max(longest));
     tokens * 4 * d
         + chunk * 3 * 4 * d
