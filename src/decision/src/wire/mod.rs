@@ -18,6 +18,7 @@ mod question_rules;
 mod refusal;
 mod request;
 mod state;
+mod temperature;
 
 pub use answer::{Answer, Outcome, Tournament, act_probability, probabilities, round4};
 pub use bucket::{Bucket, BucketSize};
@@ -37,3 +38,4 @@ pub use request::{
     BatchRequest, Controls, Request, RequestRules, read_batch_request, read_request,
 };
 pub use state::{state_chars, value_text};
+pub use temperature::Temperatures;
