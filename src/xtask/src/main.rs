@@ -1,5 +1,6 @@
 //! `cargo xtask`: every check of the workspace and the generators. Parses and dispatches, nothing else.
 
+mod bench_laya;
 mod checks;
 mod command;
 mod deps;
@@ -52,6 +53,11 @@ enum Task {
         #[arg(long, default_value_t = 16)]
         connections: usize,
     },
+    /// Times the native engine R0 to R3, beside laya 0.4.15 where an interpreter has it, and `laya serve` over HTTP.
+    BenchLaya(bench_laya::Options),
+    /// One engine under measurement; started by `bench-laya`.
+    #[command(hide = true)]
+    BenchLayaChild(bench_laya::child::ChildOptions),
     /// Agreement of the keyword rules with labelled requests, by language, tier and type.
     Quality {
         /// Labelled requests, one JSON object a line.
@@ -77,6 +83,8 @@ fn main() -> ExitCode {
             seconds,
             connections,
         } => load::print(&url, rate, seconds, connections),
+        Task::BenchLaya(options) => bench_laya::run(&options),
+        Task::BenchLayaChild(options) => bench_laya::child::run(&options),
         Task::Quality { file, wrong } => quality::run(&command::root().join(file), wrong),
     };
     match result {
