@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
+use cli::{WrongUse, escape};
 use router::PolicyFileError;
 use service::config::ConfigError;
 use service::http::TokenError;
@@ -19,6 +20,9 @@ const EXIT_LISTEN: u8 = 3;
 /// Why `relayd` ended.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RelaydError {
+    /// The arguments are wrong.
+    #[error("{}", .0.line)]
+    Usage(WrongUse),
     /// A setting is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -29,7 +33,7 @@ pub(crate) enum RelaydError {
         path: PathBuf,
         /// Why.
         #[source]
-        source: std::io::Error,
+        source: files::ReadError,
     },
     /// The policy cannot be put in force.
     #[error(transparent)]
@@ -46,9 +50,12 @@ pub(crate) enum RelaydError {
     /// Neither `RELAY_HOME` nor `HOME` is set where a file of it is needed.
     #[error("cannot find the token file: neither RELAY_HOME nor HOME is set")]
     NoHome,
-    /// An address cannot be listened on.
+    /// The router's address cannot be listened on.
     #[error(transparent)]
-    Listen(#[from] ListenError),
+    Listen(ListenError),
+    /// The admin address cannot be listened on.
+    #[error(transparent)]
+    AdminListen(ListenError),
     /// It ran and failed.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
@@ -77,13 +84,14 @@ impl RelaydError {
 
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::Config(_)
+            Self::Usage(_)
+            | Self::Config(_)
             | Self::ConfigFile { .. }
             | Self::Policy(_)
             | Self::Tokens(_)
             | Self::NoTokens { .. }
             | Self::NoHome => EXIT_CONFIGURATION,
-            Self::Listen(_) => EXIT_LISTEN,
+            Self::Listen(_) | Self::AdminListen(_) => EXIT_LISTEN,
             Self::Runtime(error) => error.exit_code(),
             Self::Start { .. } => EXIT_RUNNING,
         }
@@ -91,14 +99,14 @@ impl RelaydError {
 
     fn hint(&self) -> Option<String> {
         match self {
+            Self::Usage(wrong) => Some(wrong.hint.clone()),
             Self::Config(_) => Some("`relayd router --print-config` shows each setting and where it comes from".into()),
             Self::Tokens(TokenError::TooOpen { path, .. }) => Some(format!("chmod 600 {}", path.display())),
             Self::NoTokens { .. } => Some(
                 "write lines `<tenant> <token>` to a file with mode 0600 and name it with --token-file".into(),
             ),
-            Self::Listen(error) if error.is_taken() => {
-                Some("another program has this port; `--listen 127.0.0.1:0` takes a free one".into())
-            }
+            Self::Listen(error) if error.is_taken() => Some(free_port("--listen")),
+            Self::AdminListen(error) if error.is_taken() => Some(free_port("--admin-listen")),
             _ => None,
         }
     }
@@ -121,14 +129,6 @@ impl RelaydError {
     }
 }
 
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() {
-            escaped.extend(c.escape_default());
-        } else {
-            escaped.push(c);
-        }
-    }
-    escaped
+fn free_port(flag: &str) -> String {
+    format!("another program has this port; `{flag} 127.0.0.1:0` takes a free one")
 }

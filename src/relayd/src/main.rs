@@ -5,9 +5,12 @@ mod error;
 mod router_command;
 mod settings;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+
+use error::RelaydError;
 
 /// The long-running process of Relay.
 #[derive(Debug, Parser)]
@@ -65,15 +68,27 @@ Exit codes:
   130  a second SIGINT (143: SIGTERM) stopped it at once";
 
 fn main() -> ExitCode {
-    let Arguments { command } = Arguments::parse();
-    let ended = match command {
-        Command::Router(flags) => router_command::run(flags),
-    };
-    match ended {
+    match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprint!("{}", error.render());
+            // Where nobody reads it, the exit code says it alone.
+            let _ = std::io::stderr().write_all(error.render().as_bytes());
             ExitCode::from(error.exit_code())
         }
+    }
+}
+
+fn run() -> Result<(), RelaydError> {
+    let Arguments { command } = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) if error.use_stderr() => return Err(RelaydError::Usage(cli::wrong_use(error))),
+        // Help and version are answers.
+        Err(answer) => {
+            return cli::print(&answer.render().to_string())
+                .map_err(RelaydError::start("write to standard output"));
+        }
+    };
+    match command {
+        Command::Router(flags) => router_command::run(flags),
     }
 }

@@ -2,7 +2,6 @@
 //! reported, and runs until it is told to end.
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -37,9 +36,8 @@ pub(crate) fn run(flags: RouterFlags) -> Result<(), RelaydError> {
     let print_config = flags.print_config;
     let settings = RouterSettings::read(flags, environment())?;
     if print_config {
-        // A reader that went away has seen enough.
-        let _ = write!(std::io::stdout(), "{}", settings.effective);
-        return Ok(());
+        return cli::print(&settings.effective.to_string())
+            .map_err(RelaydError::start("write to standard output"));
     }
     telemetry::install(settings.log_format, settings.log_level)
         .map_err(RelaydError::start("set up logs"))?;
@@ -110,13 +108,17 @@ async fn serve_router(
     // Handlers first: a signal during start must not be lost.
     let signals = Signals::of_process().map_err(RelaydError::start("handle signals"))?;
     let open_files = raise_file_limit();
-    let listener = bind(settings.listen, PortTaken::Refuse).await?;
+    let listener = bind(settings.listen, PortTaken::Refuse)
+        .await
+        .map_err(RelaydError::Listen)?;
     let taken = if settings.admin_was_asked_for() {
         PortTaken::Refuse
     } else {
         PortTaken::TakeAnyFree
     };
-    let admin = bind(settings.admin_listen.value, taken).await?;
+    let admin = bind(settings.admin_listen.value, taken)
+        .await
+        .map_err(RelaydError::AdminListen)?;
     let address = listener
         .local_addr()
         .map_err(RelaydError::start("read the address of the listener"))?;

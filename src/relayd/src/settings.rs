@@ -12,6 +12,8 @@ use crate::RouterFlags;
 use crate::error::RelaydError;
 
 const PREFIX: &str = "RELAYD_";
+/// Largest configuration file, in bytes.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Everything `relayd router` can be told.
 #[derive(Debug)]
@@ -87,8 +89,11 @@ fn loopback(port: u16) -> ListenAddress {
 }
 
 fn read_file(path: &Path) -> Result<String, RelaydError> {
-    std::fs::read_to_string(path).map_err(|source| RelaydError::ConfigFile {
-        path: path.to_owned(),
-        source,
-    })
+    match files::read_text(path, MAX_FILE_BYTES) {
+        Ok(file) => Ok(file.text),
+        Err(source) => Err(RelaydError::ConfigFile {
+            path: path.to_owned(),
+            source,
+        }),
+    }
 }

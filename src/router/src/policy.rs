@@ -1,12 +1,11 @@
 //! The policy in force: from a file, or the built-in one. A policy that does not compile is refused at start with the
 //! place of every problem.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use api::document::{DocumentError, MAX_BYTES};
 use api::routing_policy::{PolicyError, RoutingPolicy, RoutingPolicySpec};
+use files::{ReadError, TextFile};
 use jiff::civil::Date;
 use routing::policy::Policy;
 use serde_json::Value;
@@ -33,7 +32,7 @@ pub enum PolicyFileError {
         path: PathBuf,
         /// Why.
         #[source]
-        source: io::Error,
+        source: ReadError,
     },
     /// The file is no policy document.
     #[error("policy {}", path.display())]
@@ -80,10 +79,13 @@ impl ActivePolicy {
     /// # Errors
     /// When the file cannot be read, is no such document, or its policy does not compile.
     pub fn of_file(path: &Path, today: Date) -> Result<Self, PolicyFileError> {
-        let text = read_bounded(path).map_err(|source| PolicyFileError::Unreadable {
-            path: path.to_owned(),
-            source,
-        })?;
+        let TextFile { text, metadata: _ } =
+            files::read_text(path, MAX_BYTES as u64).map_err(|source| {
+                PolicyFileError::Unreadable {
+                    path: path.to_owned(),
+                    source,
+                }
+            })?;
         let document =
             RoutingPolicy::read(&text).map_err(|source| PolicyFileError::NoDocument {
                 path: path.to_owned(),
@@ -100,13 +102,4 @@ impl ActivePolicy {
             spec: document.spec.tree(),
         })
     }
-}
-
-/// One byte more than a document may have, so that the reader of documents says that it is too large.
-fn read_bounded(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?
-        .take(MAX_BYTES as u64 + 1)
-        .read_to_string(&mut text)?;
-    Ok(text)
 }

@@ -12,6 +12,8 @@ const ORDER: &[&str] = &[
     "decision",
     "routing",
     "api",
+    "files",
+    "cli",
     "service",
     "laya",
     "store",

@@ -226,3 +226,40 @@ fn browsers_are_refused_unless_their_origin_is_listed() {
         }
     }
 }
+
+/// Which host a request is for is said once, and not around the rule by a whole URI in its first line.
+#[test]
+fn a_request_names_one_host() {
+    let router = Router::start(&[]);
+    for (name, head, status) in [
+        ("none", "GET /health HTTP/1.1", 400),
+        ("none in HTTP/1.0", "GET /health HTTP/1.0", 200),
+        (
+            "two",
+            "GET /health HTTP/1.1\r\nhost: localhost\r\nhost: localhost",
+            400,
+        ),
+        (
+            "a whole URI of this machine",
+            "GET http://127.0.0.1:8737/health HTTP/1.1\r\nhost: localhost",
+            200,
+        ),
+        (
+            "a whole URI of another",
+            "GET http://evil.example/health HTTP/1.1\r\nhost: localhost",
+            403,
+        ),
+        (
+            "another behind a user",
+            "GET http://localhost@evil.example/health HTTP/1.1\r\nhost: localhost",
+            403,
+        ),
+    ] {
+        let answer = ask(router.address, format!("{head}\r\n\r\n").as_bytes());
+        assert_eq!(answer.status, status, "{name}: {answer:?}");
+        if status == 400 {
+            let told = (answer.body.as_str(), answer.headers["connection"].as_str());
+            assert_eq!(told, ("", "close"), "{name}");
+        }
+    }
+}

@@ -296,6 +296,25 @@ fn ten_megabytes_are_refused_however_they_come() {
     );
 }
 
+/// A client that sends the head and waits has its answer at once, and the connection ends soon after.
+#[test]
+fn a_length_that_is_too_large_is_refused_before_the_body_comes() {
+    let router = Router::start(&[]);
+    let start = Instant::now();
+    let mut stream = connect(router.address);
+    let head = head("/v1/route", "application/json", "content-length: 2097152");
+    stream.write_all(head.as_bytes()).unwrap();
+    let refused = answer(&mut stream);
+    assert_eq!(refused.slug(), "too-large");
+    assert_eq!(refused.headers["connection"], "close");
+    let answered = start.elapsed();
+    assert!(answered < Duration::from_millis(900), "{answered:?}");
+    let mut rest = Vec::new();
+    let _ = std::io::Read::read_to_end(&mut stream, &mut rest);
+    let closed = start.elapsed();
+    assert!(closed < Duration::from_secs(6), "{closed:?}");
+}
+
 #[test]
 fn a_body_or_a_head_that_never_ends_is_cut_off_after_ten_seconds() {
     let router = Router::start(&[]);

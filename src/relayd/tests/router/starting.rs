@@ -4,6 +4,8 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
 use crate::support::{Router, relayd, run};
 
 #[test]
@@ -27,6 +29,9 @@ fn what_cannot_work_is_refused_at_start_with_its_exit_code() {
     let no_toml = file("no.toml", "listen = \n");
     let open_tokens = file("tokens", "red red-token-0123456789\n");
     fs::set_permissions(&open_tokens, fs::Permissions::from_mode(0o644)).unwrap();
+    let pipe = folder.path().join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let pipe = pipe.to_str().unwrap().to_owned();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
     let missing = folder.path().join("missing").to_str().unwrap().to_owned();
@@ -104,19 +109,77 @@ fn what_cannot_work_is_refused_at_start_with_its_exit_code() {
             "port taken",
             vec!["--listen", &taken],
             3,
-            "cannot listen on",
+            "hint: another program has this port; `--listen 127.0.0.1:0`",
         ),
         (
             "admin port taken",
             vec!["--listen", "127.0.0.1:0", "--admin-listen", &taken],
             3,
-            "cannot listen on",
+            "hint: another program has this port; `--admin-listen 127.0.0.1:0`",
+        ),
+        (
+            "a pipe for a policy",
+            vec!["--policy", &pipe],
+            2,
+            "is a pipe, not a regular file",
+        ),
+        (
+            "a pipe for a configuration",
+            vec!["--config", &pipe],
+            2,
+            "is a pipe, not a regular file",
+        ),
+        (
+            "a pipe for tokens",
+            vec!["--token-file", &pipe],
+            2,
+            "is a pipe, not a regular file",
+        ),
+        (
+            "an endless policy",
+            vec!["--policy", "/dev/zero"],
+            2,
+            "is a device, not a regular file",
+        ),
+        (
+            "an endless configuration",
+            vec!["--config", "/dev/zero"],
+            2,
+            "is a device, not a regular file",
+        ),
+        (
+            "a nasty argument",
+            vec!["--log-format", "json", "\u{1b}]0;owned\u{7}\r\n"],
+            2,
+            "relayd: unexpected argument '\\u{1b}]0;owned\\u{7}\\r\\n' found\nhint: usage: relayd router",
         ),
     ] {
         let mut command = relayd(&["router"]);
         let (seen, out, err) = run(command.args(&arguments).env("RELAY_HOME", folder.path()));
         assert_eq!((seen, out.as_str()), (code, ""), "{name}: {err}");
         assert!(err.contains(expected), "{name}: {err}");
+        let escapes = |c: char| c.is_control() && c != '\n';
+        assert!(!err.contains(escapes), "{name}: {err:?}");
+    }
+}
+
+/// A full disk is an error, unlike a reader that has seen enough.
+#[test]
+fn help_that_cannot_be_written_is_an_error() {
+    for arguments in [
+        &["--help"][..],
+        &["--version"],
+        &["router", "--help"],
+        &["router", "--print-config"],
+    ] {
+        let full = fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let output = relayd(arguments).stdout(full).output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {err}");
+        assert!(err.contains("cannot write to standard output: "), "{err}");
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use http::{HeaderValue, Request, Response, header};
+use http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -204,6 +204,9 @@ async fn answer(
     shutdown: Arc<Shutdown>,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
+    if !names_its_host(&request) {
+        return Ok(broken());
+    }
     let mut response = app.call(request).await?;
     if shutdown.phase() != Phase::Running {
         response
@@ -211,6 +214,25 @@ async fn answer(
             .insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     Ok(response)
+}
+
+/// HTTP/1.1 demands one `Host` (RFC 9112, 3.2), and rules about hosts rely on it.
+fn names_its_host(request: &Request<Incoming>) -> bool {
+    match request.headers().get_all(header::HOST).iter().count() {
+        0 => request.version() < Version::HTTP_11,
+        1 => true,
+        _ => false,
+    }
+}
+
+/// The answer to what is no HTTP, as the protocol library gives it.
+fn broken() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response
+        .headers_mut()
+        .insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 /// What a connection can be made of.

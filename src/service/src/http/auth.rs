@@ -5,7 +5,6 @@
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
 use std::hint::black_box;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,6 +14,7 @@ use api::problem::Slug;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use files::TextFile;
 use http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
 
@@ -97,7 +97,7 @@ pub enum TokenError {
         path: PathBuf,
         /// Why.
         #[source]
-        source: io::Error,
+        source: files::ReadError,
     },
     /// Others may read or change it.
     #[error("token file {} has mode {mode:04o}, expected 0600", path.display())]
@@ -106,14 +106,6 @@ pub enum TokenError {
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
-    },
-    /// Longer than a token file can be.
-    #[error("token file {} has {size} bytes, limit {MAX_FILE_BYTES}", path.display())]
-    TooLarge {
-        /// Which file.
-        path: PathBuf,
-        /// Its length in bytes.
-        size: u64,
     },
     /// A line is wrong.
     #[error("token file {} line {line}: {problem}", path.display())]
@@ -217,7 +209,7 @@ impl TokenFile {
     pub fn refresh(&self) -> Result<bool, TokenError> {
         let metadata = fs::metadata(&self.path).map_err(|source| TokenError::Unreadable {
             path: self.path.clone(),
-            source,
+            source: source.into(),
         })?;
         if Version::of(&metadata) == self.snapshot().version {
             return Ok(false);
@@ -262,12 +254,11 @@ fn equal(a: &[u8; 32], b: &[u8; 32]) -> bool {
 }
 
 fn load(path: &Path) -> Result<Loaded, TokenError> {
-    let unreadable = |source| TokenError::Unreadable {
-        path: path.to_owned(),
-        source,
-    };
-    let file = fs::File::open(path).map_err(unreadable)?;
-    let metadata = file.metadata().map_err(unreadable)?;
+    let TextFile { text, metadata } =
+        files::read_text(path, MAX_FILE_BYTES).map_err(|source| TokenError::Unreadable {
+            path: path.to_owned(),
+            source,
+        })?;
     let mode = metadata.mode() & 0o777;
     // Group read is let through: a Secret mounted for a non-root pod with `fsGroup` cannot be without it.
     if mode & 0o037 != 0 {
@@ -276,13 +267,6 @@ fn load(path: &Path) -> Result<Loaded, TokenError> {
             mode,
         });
     }
-    if metadata.len() > MAX_FILE_BYTES {
-        return Err(TokenError::TooLarge {
-            path: path.to_owned(),
-            size: metadata.len(),
-        });
-    }
-    let text = io::read_to_string(file).map_err(unreadable)?;
     let entries = parse(&text).map_err(|(line, problem)| match line {
         0 => TokenError::Empty {
             path: path.to_owned(),

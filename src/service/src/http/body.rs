@@ -23,6 +23,9 @@ const MAX_DEPTH: usize = 64;
 /// before it reads gets its answer and not a reset connection.
 const DISCARD_FACTOR: usize = 16;
 
+/// How long that goes on while nothing comes: a client that waits has its answer by then.
+const DISCARD_IDLE: Duration = Duration::from_secs(1);
+
 /// Bounds of one body; a request extension overrides the default for a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyLimits {
@@ -124,9 +127,9 @@ async fn read(headers: &HeaderMap, mut body: Body, limits: BodyLimits) -> Result
         .get(header::CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if declared.is_some_and(|length| length > limits.bytes as u64) {
-        // A client that asks before it sends gets its answer first; any other has begun to send already.
+        // A client that asks before it sends sends nothing now; any other has begun already.
         if !headers.contains_key(header::EXPECT) {
-            discard(body, limits, deadline).await;
+            discard_beside(body, limits, deadline);
         }
         return Err(limits.too_large());
     }
@@ -147,18 +150,23 @@ async fn read(headers: &HeaderMap, mut body: Body, limits: BodyLimits) -> Result
             continue;
         };
         if whole.len() + data.len() > limits.bytes {
-            drop(whole);
-            discard(body, limits, deadline).await;
+            discard_beside(body, limits, deadline);
             return Err(limits.too_large());
         }
         whole.extend_from_slice(data);
     }
 }
 
-/// Reads and drops what a client is sending, up to a bound.
+/// Reads and drops what a client is sending while it gets its answer. Ends by itself, at the latest at the deadline; the
+/// connection is closed then.
+fn discard_beside(body: Body, limits: BodyLimits, deadline: Instant) {
+    tokio::spawn(discard(body, limits, deadline));
+}
+
 async fn discard(mut body: Body, limits: BodyLimits, deadline: Instant) {
     let mut left = limits.bytes.saturating_mul(DISCARD_FACTOR);
-    while let Ok(Some(Ok(frame))) = timeout_at(deadline, body.frame()).await {
+    let until = || deadline.min(Instant::now() + DISCARD_IDLE);
+    while let Ok(Some(Ok(frame))) = timeout_at(until(), body.frame()).await {
         let length = frame.data_ref().map_or(0, Bytes::len);
         match left.checked_sub(length) {
             Some(rest) => left = rest,

@@ -78,8 +78,15 @@ impl Origins {
         })
     }
 
-    fn allows_host(&self, host: &HeaderValue) -> bool {
-        self.hosts == HostRule::Any || host.to_str().is_ok_and(is_loopback_host)
+    /// The host a request is for stands in its header, and in its target too if that is a whole URI.
+    fn allows_host(&self, request: &Request) -> bool {
+        let mut named = request.headers().get_all(header::HOST).iter();
+        self.hosts == HostRule::Any
+            || named.all(|host| host.to_str().is_ok_and(is_loopback_host))
+                && request
+                    .uri()
+                    .authority()
+                    .is_none_or(|host| is_loopback_host(host.as_str()))
     }
 }
 
@@ -120,11 +127,7 @@ pub(super) async fn check(
         .hint("start the server with --allow-origin <origin>")
         .into_response();
     }
-    if headers
-        .get_all(header::HOST)
-        .iter()
-        .any(|host| !origins.allows_host(host))
-    {
+    if !origins.allows_host(&request) {
         return Failure::new(
             Slug::OriginRefused,
             "this server listens on loopback and answers only loopback host names",
