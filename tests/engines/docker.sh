@@ -25,13 +25,17 @@ answers() {
 }
 
 install_engine() {
-    command -v dockerd >/dev/null && command -v curl >/dev/null && command -v iptables >/dev/null && return
+    local missing=""
+    for program in dockerd docker curl iptables ip; do
+        command -v "$program" >/dev/null || missing="$missing $program"
+    done
+    [ -z "$missing" ] && return
     if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
-        echo "docker.sh: dockerd, curl and iptables are needed; on Debian, as root: apt-get install docker.io curl iptables" >&2
+        echo "docker.sh: missing:$missing; on Debian, as root: apt-get install docker.io curl iptables iproute2" >&2
         exit 1
     fi
     apt-get update -qq >&2
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq docker.io curl iptables >&2
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq docker.io curl iptables iproute2 >&2
 }
 
 clean() {
