@@ -7,6 +7,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::tree::Tree;
+use crate::unique::Unique;
 
 /// Largest file that is read, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -60,7 +61,7 @@ pub fn read_yaml(text: &str) -> Result<Value, DocumentError> {
         let place = error.location();
         let line = place.map_or(1, |place| place.line());
         let column = place.map_or(1, |place| place.column());
-        let message = error.to_string();
+        let message = in_our_words(&error);
         // The place is said once, before the message.
         let said = format!(" at line {line}, column {column}");
         DocumentError::Syntax {
@@ -71,6 +72,49 @@ pub fn read_yaml(text: &str) -> Result<Value, DocumentError> {
     })
 }
 
+/// The library's messages are for programmers: they name its options and functions.
+fn in_our_words(error: &serde_saphyr::Error) -> String {
+    use serde_saphyr::Error;
+    match error.without_snippet() {
+        Error::DuplicateMappingKey { key: Some(key), .. } => {
+            format!("the key `{key}` stands there twice")
+        }
+        Error::DuplicateMappingKey { .. } => "a key stands there twice".to_owned(),
+        Error::MultipleDocuments { .. } => "another document begins; a file holds one".to_owned(),
+        Error::Budget { .. }
+        | Error::AliasReplayCounterOverflow { .. }
+        | Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => format!(
+            "the document is too complex; limits are {MAX_DEPTH} levels and {MAX_ALIASES} aliases"
+        ),
+        other => other.render_with_formatter(&serde_saphyr::UserMessageFormatter),
+    }
+}
+
+/// Reads a JSON text into a tree. A key that an object names twice is refused at its path.
+///
+/// # Errors
+/// [`DocumentError::Syntax`] with the place, or [`DocumentError::Field`].
+pub fn read_json(text: &str) -> Result<Value, DocumentError> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let syntax = |error: &serde_json::Error| DocumentError::Syntax {
+        line: error.line() as u64,
+        column: error.column() as u64,
+        message: cut(without_position(&error.to_string())),
+    };
+    let Unique(tree) = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        if error.inner().is_data() {
+            let path = error.path().to_string();
+            DocumentError::Field(field_error(&path, &error.inner().to_string()))
+        } else {
+            syntax(error.inner())
+        }
+    })?;
+    json.end().map_err(|error| syntax(&error))?;
+    Ok(tree)
+}
+
 /// A typed value out of a tree. A struct is an object there, never a list of its fields.
 ///
 /// # Errors
@@ -78,11 +122,33 @@ pub fn read_yaml(text: &str) -> Result<Value, DocumentError> {
 pub fn typed<T: DeserializeOwned>(tree: Value) -> Result<T, FieldError> {
     let mut track = serde_path_to_error::Track::new();
     let deserializer = serde_path_to_error::Deserializer::new(Tree(tree), &mut track);
-    T::deserialize(deserializer).map_err(|error| {
-        let path = track.path().to_string();
-        let path = if path == "." { String::new() } else { path };
-        FieldError::new(cut(&path), cut(&error.to_string()))
-    })
+    T::deserialize(deserializer)
+        .map_err(|error| field_error(&track.path().to_string(), &error.to_string()))
+}
+
+/// What a reader says, at the path of the field itself. It stops at the parent where a field is missing or stands there
+/// twice, and says which one only in its message; and it says where in the text it was, which the path says better.
+#[must_use]
+pub fn field_error(parent: &str, message: &str) -> FieldError {
+    let message = without_position(message);
+    let parent = if parent == "." { "" } else { parent };
+    let name = ["missing field `", "duplicate field `"]
+        .iter()
+        .find_map(|start| message.strip_prefix(start)?.strip_suffix('`'));
+    let path = match name {
+        Some(name) if parent.is_empty() => name.to_owned(),
+        Some(name) => format!("{parent}.{name}"),
+        None => parent.to_owned(),
+    };
+    FieldError::new(cut(&path), cut(message))
+}
+
+/// The message alone.
+fn without_position(message: &str) -> &str {
+    match message.rfind(" at line ") {
+        Some(at) => &message[..at],
+        None => message,
+    }
 }
 
 /// What an error quotes of a document is bounded, however long it is there.
@@ -178,6 +244,100 @@ mod tests {
             read_yaml(&large),
             Err(DocumentError::TooLarge { .. })
         ));
+    }
+
+    /// What is wrong is said for who wrote the document, not for who wrote its reader.
+    #[test]
+    fn syntax_is_explained_in_our_words() {
+        let deep = "[".repeat(200) + &"]".repeat(200);
+        for (name, text, expected) in [
+            (
+                "duplicate key",
+                "a: 1\na: 3\n",
+                "line 2, column 1: the key `a` stands there twice",
+            ),
+            (
+                "two documents",
+                "a: 1\n---\na: 2\n",
+                "line 3, column 1: another document begins; a file holds one",
+            ),
+            (
+                "deep",
+                &deep,
+                "line 1, column 65: the document is too complex; limits are 64 levels and 100 aliases",
+            ),
+            (
+                "unknown alias",
+                "a: *b\n",
+                "line 1, column 4: reference to unknown value",
+            ),
+        ] {
+            assert_eq!(read_yaml(text).unwrap_err().to_string(), expected, "{name}");
+        }
+        for text in [
+            "a: [1, 2\n",
+            "a: .inf\n",
+            "a: b: c\n",
+            "a: \"x\n",
+            "? [a]\n: b\n",
+        ] {
+            let told = read_yaml(text).unwrap_err().to_string();
+            for advice in ["Options", "from_str", "Policy", "use ", "::"] {
+                assert!(!told.contains(advice), "{text:?}: {told}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_json_object_names_each_key_once() {
+        let text = r#"{"a":[1,-1,1.5,1e300,null,true,"x",{"b":{}}],"c":18446744073709551615}"#;
+        let tree: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(read_json(text), Ok(tree));
+        for (name, text, expected) in [
+            (
+                "at the top",
+                r#"{"a":1,"b":2,"a":1}"#,
+                "a: duplicate field `a`",
+            ),
+            (
+                "inside",
+                r#"{"a":[{"b":{"c":1,"c":2}}]}"#,
+                "a[0].b.c: duplicate field `c`",
+            ),
+            (
+                "written differently",
+                r#"{"a":1,"\u0061":2}"#,
+                "a: duplicate field `a`",
+            ),
+            (
+                "no JSON",
+                "{\n  \"a\": }",
+                "line 2, column 8: expected value",
+            ),
+            ("more", "{} {}", "line 1, column 4: trailing characters"),
+        ] {
+            assert_eq!(read_json(text).unwrap_err().to_string(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_path_is_that_of_the_field() {
+        for (parent, message, expected) in [
+            (".", "missing field `a`", "a: missing field `a`"),
+            ("b[1]", "missing field `a`", "b[1].a: missing field `a`"),
+            (
+                "b",
+                "invalid type: null at line 3 column 4",
+                "b: invalid type: null",
+            ),
+            (
+                ".",
+                "invalid type: null, expected an object",
+                "invalid type: null, expected an object",
+            ),
+        ] {
+            assert_eq!(field_error(parent, message).to_string(), expected);
+        }
     }
 
     #[test]

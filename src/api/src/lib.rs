@@ -6,6 +6,7 @@ pub mod problem;
 pub mod responses;
 pub mod routing_policy;
 mod tree;
+mod unique;
 
 /// Body of the answer to `POST /v1/route`.
 pub use routing::record::Decision;

@@ -689,8 +689,14 @@ fn unknown_and_missing_fields_are_named_where_they_are() {
         (
             "no name",
             json!({"apiVersion": "relay.dev/v1alpha1", "kind": "RoutingPolicy", "metadata": {}}),
-            "metadata",
+            "metadata.name",
             "missing field `name`",
+        ),
+        (
+            "no metadata",
+            json!({"apiVersion": "relay.dev/v1alpha1", "kind": "RoutingPolicy"}),
+            "metadata",
+            "missing field `metadata`",
         ),
         (
             "spec",
@@ -741,13 +747,13 @@ fn unknown_and_missing_fields_are_named_where_they_are() {
         (
             "missing in a profile",
             document(&json!({"profiles": [{"name": "own"}]})),
-            "spec.profiles[0]",
+            "spec.profiles[0].quality",
             "missing field `quality`",
         ),
         (
             "missing in prices",
             document(&json!({"models": [{"ref": "a/b", "prices": {"input": "1"}}]})),
-            "spec.models[0].prices",
+            "spec.models[0].prices.output",
             "missing field `output`",
         ),
         (

@@ -1,7 +1,7 @@
 //! What a decision is asked for: the body of `POST /v1/route` as a typed value (routing.md 18) and the checks that
 //! serde cannot express. Every refusal names the path of its field.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use decision::vocabulary::{Effort, Tier};
 use jiff::Timestamp;
@@ -19,14 +19,19 @@ use crate::thinking::EffortSet;
 pub const MAX_REQUEST_UNITS: usize = 100_000;
 /// Longest conversation id, in UTF-16 units.
 pub const MAX_CONVERSATION_UNITS: usize = 128;
+/// Longest name of a profile, in UTF-16 units; no policy has a longer one (control-plane 6).
+pub const MAX_PROFILE_UNITS: usize = 128;
 /// Most names, references or skills in one list.
 pub const MAX_LIST: usize = 200;
 
+/// The name under which a client asks for whatever model is decided.
+const VIRTUAL_MODEL: &str = "laya/auto";
+
 /// A field that was refused, with its path in the body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{path}: {message}")]
+#[error("{path}{}{message}", if path.is_empty() { "" } else { ": " })]
 pub struct FieldError {
-    /// For example `constraints.model` or `labels.complexity`.
+    /// For example `constraints.model` or `labels.complexity`; empty for the body itself.
     pub path: String,
     /// What is wrong, and what is allowed.
     pub message: String,
@@ -270,6 +275,7 @@ impl RouteRequest {
     pub fn check(&self) -> Result<(), Vec<FieldError>> {
         let mut errors = Vec::new();
         self.check_text(&mut errors);
+        self.check_models(&mut errors);
         self.check_lists(&mut errors);
         for (provider, share) in &self.quota {
             if !share.is_finite() {
@@ -295,6 +301,11 @@ impl RouteRequest {
             let message = format!("has {units} UTF-16 units, limit {MAX_REQUEST_UNITS}");
             errors.push(FieldError::new("request", message));
         }
+        let units = self.profile.as_deref().map_or(0, text::units);
+        if units > MAX_PROFILE_UNITS {
+            let message = format!("has {units} UTF-16 units, limit {MAX_PROFILE_UNITS}");
+            errors.push(FieldError::new("profile", message));
+        }
         if let Some(id) = &self.conversation_id {
             let units = text::units(id);
             if units == 0 || units > MAX_CONVERSATION_UNITS {
@@ -302,6 +313,24 @@ impl RouteRequest {
                     format!("has {units} UTF-16 units, allowed are 1 to {MAX_CONVERSATION_UNITS}");
                 errors.push(FieldError::new("conversation_id", message));
             }
+        }
+    }
+
+    /// What names a model names one, and once.
+    fn check_models(&self, errors: &mut Vec<FieldError>) {
+        let mut named = HashSet::new();
+        for (at, model) in self.models.iter().flatten().enumerate() {
+            if !named.insert(&model.model) {
+                let message = format!("`{}` stands there twice", model.model);
+                errors.push(FieldError::new(format!("models[{at}]"), message));
+            }
+        }
+        let chosen = self.constraints.model.as_ref();
+        if chosen.is_some_and(|model| model.as_str() == VIRTUAL_MODEL) {
+            let message = format!(
+                "`{VIRTUAL_MODEL}` stands for the model that is decided here; name another or none"
+            );
+            errors.push(FieldError::new("constraints.model", message));
         }
     }
 
@@ -365,6 +394,50 @@ impl RouteRequest {
                 let message = format!("must name 1 to {MAX_LIST} models");
                 errors.push(FieldError::new(format!("settings.tiers.{tier}"), message));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_what_the_types_let_through() {
+        let long = "x".repeat(129);
+        for (name, body, path) in [
+            ("fine", r#"{"models":[{"ref":"a/b"},{"ref":"a/c"}]}"#, None),
+            (
+                "a model twice",
+                r#"{"models":[{"ref":"a/b"},{"ref":"a/c"},{"ref":"a/b","tier":"fast"}]}"#,
+                Some("models[2]"),
+            ),
+            (
+                "the virtual model",
+                r#"{"constraints":{"model":"laya/auto"}}"#,
+                Some("constraints.model"),
+            ),
+            (
+                "another model of that provider",
+                r#"{"constraints":{"model":"laya/other"}}"#,
+                None,
+            ),
+            (
+                "a long profile",
+                &format!(r#"{{"profile":"{long}"}}"#),
+                Some("profile"),
+            ),
+            (
+                "a profile as long as it may be",
+                &format!(r#"{{"profile":"{}"}}"#, &long[1..]),
+                None,
+            ),
+        ] {
+            let mut body: Value = serde_json::from_str(body).unwrap();
+            body["request"] = "x".into();
+            let request: RouteRequest = serde_json::from_value(body).unwrap();
+            let refused = request.check().err().map(|errors| errors[0].path.clone());
+            assert_eq!(refused.as_deref(), path, "{name}");
         }
     }
 }

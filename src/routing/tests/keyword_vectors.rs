@@ -295,3 +295,38 @@ fn a_policy_disables_and_adds_rules() {
         "explanatory requests fire none"
     );
 }
+
+/// A bare no after a task says that it was wrong; in Polish `no` is a yes, and elsewhere it is not.
+#[test]
+fn a_bare_no_corrects_in_every_language() {
+    for text in [
+        "no",
+        "No.",
+        "no, use the other file",
+        "nope",
+        "não",
+        "nein",
+        "non",
+        "nie",
+        "нет",
+        "stop",
+        "Stop!",
+        "wait",
+        "Wait, not that file",
+        "don't do that",
+    ] {
+        let scan = Keywords::builtin().scan(text);
+        assert!(scan.corrects(), "{text}");
+        assert!(!scan.whole_text_is(Group::FollowGoOn, true), "{text}");
+    }
+    for text in [
+        "yes",
+        "ok",
+        "tak",
+        "stop the server",
+        "wait for the socket before the test",
+        "no comments in the code",
+    ] {
+        assert!(!Keywords::builtin().scan(text).corrects(), "{text}");
+    }
+}

@@ -116,6 +116,27 @@ fn every_kind_of_bad_body_has_its_status_and_path() {
             "request",
         ),
         (
+            "a provider twice",
+            br#"{"request":"a","quota":{"google":1,"openai":1,"google":0}}"#,
+            422,
+            "invalid-request",
+            "quota.google",
+        ),
+        (
+            "a model twice",
+            br#"{"request":"a","models":[{"ref":"a/b"},{"ref":"a/b"}]}"#,
+            422,
+            "invalid-request",
+            "models[1]",
+        ),
+        (
+            "the virtual model",
+            br#"{"request":"a","constraints":{"model":"laya/auto"}}"#,
+            422,
+            "invalid-request",
+            "constraints.model",
+        ),
+        (
             "unknown field",
             br#"{"request":"a","modle":"x"}"#,
             422,
@@ -181,6 +202,10 @@ fn every_kind_of_bad_body_has_its_status_and_path() {
             "{name}: {answer:?}"
         );
     }
+    assert_eq!(
+        router.route("[]").json()["detail"],
+        "the body must be a JSON object"
+    );
     assert_eq!(
         router
             .route(json!({"request": "still there?"}).to_string())

@@ -25,6 +25,10 @@ fn what_cannot_work_is_refused_at_start_with_its_exit_code() {
         "refused.yaml",
         "apiVersion: relay.dev/v1alpha1\nkind: RoutingPolicy\nmetadata: {name: p}\nspec: {profile: cheap}\n",
     );
+    let nameless = file(
+        "nameless.yaml",
+        "apiVersion: relay.dev/v1alpha1\nkind: RoutingPolicy\n",
+    );
     let config = file("relayd.toml", "lisen = \"127.0.0.1:0\"\n");
     let no_toml = file("no.toml", "listen = \n");
     let open_tokens = file("tokens", "red red-token-0123456789\n");
@@ -62,6 +66,12 @@ fn what_cannot_work_is_refused_at_start_with_its_exit_code() {
             "cannot read policy",
         ),
         ("no YAML", vec!["--policy", &no_yaml], 2, "line 1"),
+        (
+            "no metadata",
+            vec!["--policy", &nameless],
+            2,
+            "nameless.yaml: metadata: missing field `metadata`\n",
+        ),
         (
             "misspelt policy",
             vec!["--policy", &misspelt],

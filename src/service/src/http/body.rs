@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use api::FieldError;
+use api::document::{DocumentError, field_error, read_json, typed};
 use api::problem::Slug;
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
@@ -11,6 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, header};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
+use serde_json::error::Category;
 use tokio::time::{Instant, timeout_at};
 
 use super::json_depth::too_deep_at;
@@ -196,59 +198,37 @@ pub fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
         serde_json::from_str::<serde::de::IgnoredAny>(text).map_err(|error| malformed(&error))?;
         return Err(Failure::invalid(vec![FieldError::new(
             "",
-            "expected a JSON object",
+            "the body must be a JSON object",
         )]));
     }
     let mut json = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let path = error.path().to_string();
         match error.inner().classify() {
-            serde_json::error::Category::Data => {
-                let path = if path == "." { String::new() } else { path };
-                let message = without_position(error.inner());
-                Failure::invalid(vec![FieldError::new(field_path(path, &message), message)])
+            Category::Data => {
+                let path = error.path().to_string();
+                Failure::invalid(vec![field_error(&path, &error.inner().to_string())])
             }
             _ => malformed(error.inner()),
         }
     })?;
     json.end().map_err(|error| malformed(&error))?;
-    refuse_lists_for_objects::<T>(text)?;
+    read_strictly::<T>(text)?;
     Ok(value)
 }
 
-/// Derived readers take a list for a struct at any depth; an object is written as an object.
-fn refuse_lists_for_objects<T: DeserializeOwned>(text: &str) -> Result<(), Failure> {
-    let tree = serde_json::from_str(text).map_err(|error| malformed(&error))?;
-    match api::document::typed::<T>(tree) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Failure::invalid(vec![error])),
-    }
+/// Derived readers take a list for a struct at any depth, and the last of two values of a map; an object is written as
+/// an object, and names each key once.
+fn read_strictly<T: DeserializeOwned>(text: &str) -> Result<(), Failure> {
+    let refused = |error| Failure::invalid(vec![error]);
+    let tree = read_json(text).map_err(|error| match error {
+        DocumentError::Field(error) => refused(error),
+        other => Failure::new(Slug::MalformedJson, other.to_string()),
+    })?;
+    typed::<T>(tree).map(drop).map_err(refused)
 }
 
 fn malformed(error: &serde_json::Error) -> Failure {
     Failure::new(Slug::MalformedJson, error.to_string())
-}
-
-/// The message alone: the path says better where it is.
-fn without_position(error: &serde_json::Error) -> String {
-    let mut text = error.to_string();
-    if let Some(at) = text.rfind(" at line ") {
-        text.truncate(at);
-    }
-    text
-}
-
-/// The path of the field itself. The parser stops at its parent when a field is missing or stands there twice, and says
-/// which one only in its message.
-fn field_path(parent: String, message: &str) -> String {
-    let name = ["missing field `", "duplicate field `"]
-        .iter()
-        .find_map(|start| message.strip_prefix(start)?.strip_suffix('`'));
-    match name {
-        Some(name) if parent.is_empty() => name.to_owned(),
-        Some(name) => format!("{parent}.{name}"),
-        None => parent,
-    }
 }
 
 #[cfg(test)]
@@ -263,6 +243,9 @@ mod tests {
         #[serde(default)]
         #[allow(dead_code)]
         limits: Vec<Limit>,
+        #[serde(default)]
+        #[allow(dead_code)]
+        shares: std::collections::BTreeMap<String, f64>,
     }
 
     #[derive(Debug, serde::Deserialize)]
@@ -303,8 +286,8 @@ mod tests {
     #[test]
     fn json_that_is_not_the_type_names_the_field() {
         for (name, text, path, message) in [
-            ("a list", r#"["a"]"#, "", "expected a JSON object"),
-            ("a string", r#""a""#, "", "expected a JSON object"),
+            ("a list", r#"["a"]"#, "", "the body must be a JSON object"),
+            ("a string", r#""a""#, "", "the body must be a JSON object"),
             ("missing", "{}", "request", "missing field `request`"),
             (
                 "nested missing",
@@ -328,7 +311,7 @@ mod tests {
                 "unknown",
                 r#"{"request":"a","reqest":1}"#,
                 "reqest",
-                "unknown field `reqest`, expected `request` or `limits`",
+                "unknown field `reqest`, expected one of `request`, `limits`, `shares`",
             ),
             (
                 "nested",
@@ -347,6 +330,12 @@ mod tests {
                 r#"{"request":"a","request":"b"}"#,
                 "request",
                 "duplicate field `request`",
+            ),
+            (
+                "twice in a map",
+                r#"{"request":"a","shares":{"x":1,"y":0,"x":0}}"#,
+                "shares.x",
+                "duplicate field `x`",
             ),
         ] {
             assert_eq!(
