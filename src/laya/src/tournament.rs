@@ -16,7 +16,6 @@ pub struct Tournament {
     group: usize,
     questions: Object,
     narrowed: Vec<Narrowed>,
-    rounds: usize,
 }
 
 /// One large choice.
@@ -27,6 +26,8 @@ struct Narrowed {
     /// Positions of the labels that are left, ascending.
     left: Vec<usize>,
     option_order_dropped: bool,
+    /// Rounds this choice took part in.
+    rounds: usize,
 }
 
 /// Decides whether a request is narrowed with groups of `group`; none: it is one pass as always.
@@ -36,6 +37,7 @@ struct Narrowed {
 pub fn plan(questions: &Object, group: usize) -> Result<Option<Tournament>, Refusal> {
     let mut narrowed = Vec::new();
     let mut optional = true;
+    let mut not_all_text: Option<&Text> = None;
     for (id, definition) in choices(questions) {
         let Some(count) = definition
             .get("criteria")
@@ -44,7 +46,12 @@ pub fn plan(questions: &Object, group: usize) -> Result<Option<Tournament>, Refu
         else {
             continue;
         };
-        let all = labels(id, definition)?;
+        let labels = labels(id, definition)?;
+        let all: Vec<Label> = labels.iter().flatten().cloned().collect();
+        let is_text = |label: &Label| matches!(label.value(), Value::String(_));
+        if all.len() < labels.len() || !all.iter().all(is_text) {
+            not_all_text = not_all_text.or(Some(id));
+        }
         optional &= count <= ALWAYS_ABOVE;
         let option_order_dropped = definition
             .get("option_order")
@@ -54,28 +61,18 @@ pub fn plan(questions: &Object, group: usize) -> Result<Option<Tournament>, Refu
             left: (0..all.len()).collect(),
             all,
             option_order_dropped,
+            rounds: 0,
         });
     }
-    if narrowed.is_empty() {
+    let ordered = narrowed.iter().any(|n| n.option_order_dropped);
+    if narrowed.is_empty() || (optional && (not_all_text.is_some() || ordered)) {
         return Ok(None);
     }
-    let all_text = |n: &Narrowed| {
-        n.all
-            .iter()
-            .all(|label| matches!(label.value(), Value::String(_)))
-    };
-    if optional
-        && narrowed
-            .iter()
-            .any(|n| !all_text(n) || n.option_order_dropped)
-    {
-        return Ok(None);
-    }
-    if let Some(other) = narrowed.iter().find(|n| !all_text(n)) {
+    if let Some(id) = not_all_text {
         return Err(Refusal::unprocessable(format!(
             "question {}: a choice is narrowed by elimination once a request has one over {ALWAYS_ABOVE} options, and that \
              needs every label to be a string",
-            repr_text(&other.id)
+            repr_text(id)
         )));
     }
     for (id, definition) in choices(questions) {
@@ -85,7 +82,6 @@ pub fn plan(questions: &Object, group: usize) -> Result<Option<Tournament>, Refu
         group,
         questions: questions.clone(),
         narrowed,
-        rounds: 0,
     }))
 }
 
@@ -124,8 +120,9 @@ fn criteria_count(criteria: &Value) -> Option<usize> {
     }
 }
 
-/// The labels of a choice in order, none of them twice. What cannot be a label gets the refusal of the question rules.
-fn labels(id: &Text, definition: &Object) -> Result<Vec<Label>, Refusal> {
+/// The labels of a choice in order, none of them twice; a null, which the question rules refuse later, is `None`. What
+/// cannot be a label at all gets the refusal of the question rules, unless a repeat stands before it.
+fn labels(id: &Text, definition: &Object) -> Result<Vec<Option<Label>>, Refusal> {
     let ill_typed = || match check_question(id, &Value::Object(definition.clone())) {
         Err(refusal) => refusal,
         Ok(_) => Refusal::unprocessable(format!(
@@ -133,21 +130,30 @@ fn labels(id: &Text, definition: &Object) -> Result<Vec<Label>, Refusal> {
             repr_text(id)
         )),
     };
-    let labels: Vec<Label> = match definition.get("criteria") {
-        Some(Value::Object(object)) => object.keys().map(|key| Label::from(key.clone())).collect(),
-        Some(Value::List(items)) => items
-            .iter()
-            .map(|item| Label::new(item).ok_or_else(ill_typed))
-            .collect::<Result<_, _>>()?,
+    let items: Vec<Value> = match definition.get("criteria") {
+        Some(Value::Object(object)) => object.keys().cloned().map(Value::String).collect(),
+        Some(Value::List(items)) => items.clone(),
         _ => return Err(ill_typed()),
     };
-    for (i, label) in labels.iter().enumerate() {
-        if labels[..i].iter().any(|earlier| earlier.is_same(label)) {
+    let mut labels: Vec<Option<Label>> = Vec::with_capacity(items.len());
+    for item in &items {
+        let label = match (Label::new(item), item.is_null()) {
+            (Some(label), _) => Some(label),
+            (None, true) => None,
+            (None, false) => return Err(ill_typed()),
+        };
+        let is_same = |earlier: &Option<Label>| match (earlier, &label) {
+            (Some(earlier), Some(label)) => earlier.is_same(label),
+            (None, None) => true,
+            _ => false,
+        };
+        if labels.iter().any(is_same) {
             return Err(Refusal::unprocessable(format!(
                 "choice criteria label {} is duplicated",
-                python_repr(label.value())
+                python_repr(item)
             )));
         }
+        labels.push(label);
     }
     Ok(labels)
 }
@@ -177,9 +183,9 @@ impl Tournament {
         for (narrowed, kept) in self.narrowed.iter_mut().zip(kept) {
             if narrowed.left.len() > self.group && !kept.is_empty() {
                 narrowed.left = kept;
+                narrowed.rounds += 1;
             }
         }
-        self.rounds += 1;
     }
 
     /// The whole request with the finalists, the last call.
@@ -215,7 +221,7 @@ impl Tournament {
                 .collect();
             let mark = Mark {
                 finalists,
-                rounds: self.rounds,
+                rounds: narrowed.rounds,
                 option_order_dropped: narrowed.option_order_dropped,
             };
             answer.spread_over(&narrowed.all, mark);
@@ -338,6 +344,26 @@ mod tests {
                 Err("choice criteria label True is duplicated"),
             ),
             (
+                "a repeat before a list",
+                choice(r#"["a","a","c",["x"],"d"]"#, ""),
+                Err("choice criteria label 'a' is duplicated"),
+            ),
+            (
+                "a repeat around a null",
+                choice(r#"["a",null,"c","a","d"]"#, ""),
+                Err("choice criteria label 'a' is duplicated"),
+            ),
+            (
+                "two nulls",
+                choice(r#"["a",null,"c",null,"d"]"#, ""),
+                Err("choice criteria label None is duplicated"),
+            ),
+            (
+                "one null is for the question rules",
+                choice(r#"["a","b","c",null,"d"]"#, ""),
+                Ok(false),
+            ),
+            (
                 "a list for a label",
                 choice(r#"["a","b","c","d",[]]"#, ""),
                 Err("question 'q': choice label 4 is a list"),
@@ -389,6 +415,44 @@ mod tests {
         }
     }
 
+    /// Answers of a round, each for the option at `best` or the last there is.
+    fn answers(questions: &Object, best: usize) -> Vec<(String, Answer)> {
+        let checked = check_questions(questions).unwrap();
+        let answer = |q: &decision::wire::Question| {
+            let chosen = best.min(q.option_count() - 1);
+            let share = |i| if i == chosen { 0.9 } else { 0.05 };
+            let p: Vec<f32> = (0..q.option_count()).map(share).collect();
+            (q.id.clone(), Answer::new(q, &p, 0.5))
+        };
+        checked.iter().map(answer).collect()
+    }
+
+    #[test]
+    fn a_repeat_in_any_large_choice_comes_before_labels_that_are_no_text() {
+        let request = format!(
+            r#"{{"q":{},"r":{}}}"#,
+            choice(r#"["a","b","c",null,"d"]"#, ""),
+            choice(r#"["a","b","c","d","a"]"#, "")
+        );
+        let refusal = plan(&questions(&request), 4).unwrap_err();
+        assert_eq!(refusal.detail, "choice criteria label 'a' is duplicated");
+    }
+
+    #[test]
+    fn each_choice_counts_the_rounds_it_took_part_in() {
+        let request = format!(
+            r#"{{"few":{},"many":{}}}"#,
+            choice(&numbered(5), ""),
+            choice(&numbered(20), "")
+        );
+        let mut tournament = plan(&questions(&request), 4).unwrap().unwrap();
+        while let Some(round) = tournament.next_round() {
+            tournament.advance(&answers(&round, 1));
+        }
+        let rounds: Vec<_> = tournament.narrowed.iter().map(|n| n.rounds).collect();
+        assert_eq!(rounds, [1, 2]);
+    }
+
     #[test]
     fn rounds_end_with_finalists_and_answers_cover_all_labels() {
         let all = format!(
@@ -418,25 +482,7 @@ mod tests {
             ]
         );
 
-        let answer = |question: &Object, best: usize| -> Vec<(String, Answer)> {
-            let checked = check_questions(question).unwrap();
-            checked
-                .iter()
-                .map(|q| {
-                    let p: Vec<f32> = (0..q.option_count())
-                        .map(|i| {
-                            if i == best.min(q.option_count() - 1) {
-                                0.9
-                            } else {
-                                0.05
-                            }
-                        })
-                        .collect();
-                    (q.id.clone(), Answer::new(q, &p, 0.5))
-                })
-                .collect()
-        };
-        tournament.advance(&answer(&round, 1));
+        tournament.advance(&answers(&round, 1));
         assert_eq!(tournament.next_round(), None);
         let last = tournament.last_call();
         assert_eq!(
@@ -450,7 +496,7 @@ mod tests {
             ),
             r#"{"b":null,"d":"4","f":"6"}"#
         );
-        let mut answers = answer(&last, 2);
+        let mut answers = answers(&last, 2);
         tournament.finish(&mut answers);
         let Outcome::Choice {
             labels,
