@@ -23,7 +23,7 @@ const MAX_DATA_BYTES: u64 = 256 << 20;
 /// Most rows that are asked.
 const MAX_ROWS: usize = 10_000;
 
-/// Arguments.
+// No doc comment: clap would show it in place of the word's description.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Parity {
     /// The checkpoint's folder

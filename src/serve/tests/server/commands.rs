@@ -208,6 +208,38 @@ fn what_cannot_run_ends_with_2() {
 }
 
 #[test]
+fn help_begins_with_what_a_word_does() {
+    for (word, first) in [
+        ("serve", "Serve checkpoints over HTTP"),
+        ("predict", "Answer questions about a text"),
+        ("route", "Say which checkpoint would answer a text"),
+        ("inspect", "Show what a checkpoint folder holds"),
+        (
+            "probe",
+            "Ask a server whether it is ready, or probe questions",
+        ),
+        (
+            "parity",
+            "Compare a reduced precision with f32 and write a report",
+        ),
+        (
+            "random-checkpoint",
+            "Write a random checkpoint for tests and benchmarks",
+        ),
+    ] {
+        let ran = run(&[word, "--help"]);
+        assert_eq!(ran.code, Some(0), "{word}: {}", ran.err);
+        assert_eq!(ran.out.lines().next(), Some(first), "{word}: {}", ran.out);
+    }
+    let ran = run(&["--help"]);
+    assert_eq!(ran.out.lines().next(), Some("Typed decisions about a text"));
+    let ran = run(&["random-checkpoint", "--help"]);
+    for shape in laya::checkpoint::Shape::ALL {
+        assert!(ran.out.contains(shape.as_str()), "{}", ran.out);
+    }
+}
+
+#[test]
 fn inspects_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     let model = copy_with_contract(folder.path());
