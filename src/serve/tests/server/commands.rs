@@ -196,6 +196,17 @@ fn what_cannot_run_ends_with_2() {
             "laya: could not run Laya",
         ),
         (
+            &[
+                "parity",
+                "/none",
+                "--precision",
+                "int8",
+                "--out",
+                "/dev/null/r.json",
+            ],
+            "laya: cannot write /dev/null/r.json",
+        ),
+        (
             &["random-checkpoint", "/tmp/never", "--shape", "huge"],
             "laya: unknown shape 'huge'",
         ),
