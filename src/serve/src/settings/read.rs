@@ -298,15 +298,18 @@ impl Reader<'_> {
         }
     }
 
-    fn precision(&self) -> Result<Precision, SettingError> {
-        let amp = self.get("LAYA_CPU_AMP");
-        match (self.get("LAYA_PRECISION"), amp) {
-            (None, Some(amp)) if amp.value.trim().eq_ignore_ascii_case("bf16") => Err(bad(
-                amp,
-                "is not served by this build; set LAYA_PRECISION to f32 or int8",
-            )),
-            _ => self.parsed("LAYA_PRECISION", Precision::F32),
+    fn precision(&mut self) -> Result<Precision, SettingError> {
+        if let Some(amp) = self.get("LAYA_CPU_AMP").cloned() {
+            let is_read = self.get("LAYA_PRECISION").is_none();
+            if is_read && amp.value.trim().eq_ignore_ascii_case("bf16") {
+                return Err(bad(
+                    &amp,
+                    "is not served by this build; set LAYA_PRECISION to f32 or int8",
+                ));
+            }
+            self.ignored(&amp, "precision is set by LAYA_PRECISION");
         }
+        self.parsed("LAYA_PRECISION", Precision::F32)
     }
 
     fn idle_unload(&mut self) -> Option<Duration> {

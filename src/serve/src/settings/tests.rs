@@ -111,6 +111,11 @@ fn bad_values_end_the_start_with_these_words() {
             "1",
             "invalid LAYA_SHA256_DIGESTS: must be a JSON object, got int",
         ),
+        (
+            "LAYA_CPU_AMP",
+            "BF16",
+            "invalid LAYA_CPU_AMP 'BF16': is not served by this build; set LAYA_PRECISION to f32 or int8",
+        ),
     ] {
         let error = read(&[(name, value)]).expect_err(name);
         assert_eq!(error.to_string(), expected);
@@ -129,6 +134,8 @@ fn what_is_ignored_keeps_the_default_and_says_so() {
         ("LAYA_IDLE_UNLOAD_SECONDS", "-3"),
         ("LAYA_TOURNAMENT_GROUP", "101"),
         ("LAYA_TOURNAMENT_GROUP", "1"),
+        ("LAYA_CPU_AMP", "fp16"),
+        ("LAYA_CPU_AMP", "1"),
     ] {
         let (settings, warnings) = read(&[(name, value)]).expect(name);
         let (defaults, _) = read(&[]).unwrap();
