@@ -19,6 +19,9 @@ use crate::registry::{ONLY, Registry, read_extra_models};
 /// Longest time that a variable may say, in seconds: a year.
 const LONGEST_SECONDS: f64 = 31_536_000.0;
 
+/// Most engine threads for each core that is granted: more only wait for each other.
+const THREADS_PER_CORE: usize = 4;
+
 struct Reader<'a> {
     values: &'a Values,
     warnings: Vec<String>,
@@ -275,12 +278,27 @@ impl Reader<'_> {
     fn passes(&mut self) -> Result<Passes, SettingError> {
         let window = self.count("LAYA_BATCH_WINDOW_US", 0, 0);
         Ok(Passes {
-            threads: self.some_count("LAYA_THREADS", 1),
+            threads: self.threads(),
             cpu: self.parsed("LAYA_CPU_FEATURES", CpuFeatures::All)?,
             max_tokens: self.count("LAYA_MAX_BATCH_TOKENS", 1, 131_072),
             // A window beyond a second would be a mistake of units.
             window: Duration::from_micros(u64::try_from(window).unwrap_or(0).min(1_000_000)),
         })
+    }
+
+    fn threads(&mut self) -> Option<usize> {
+        let threads = self.some_count("LAYA_THREADS", 1)?;
+        let given = self.get("LAYA_THREADS")?.clone();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let most = cores.saturating_mul(THREADS_PER_CORE);
+        if threads > most {
+            self.warnings.push(format!(
+                "{} {} is lowered to {most}, {THREADS_PER_CORE} for each core",
+                given.name,
+                repr(&given.value)
+            ));
+        }
+        Some(threads.min(most))
     }
 
     fn parsed<T: FromStr<Err: std::fmt::Display>>(
