@@ -194,6 +194,8 @@ impl Reader<'_> {
     }
 
     fn preload(&self, registry: &Registry) -> Result<Vec<String>, SettingError> {
+        // Read before anything else: a wrong name is one though nothing is preloaded.
+        let named = self.models(registry)?;
         if !self.truth("LAYA_PRELOAD", true) {
             return Ok(Vec::new());
         }
@@ -204,8 +206,13 @@ impl Reader<'_> {
                 .map(|entry| entry.name.clone())
                 .collect()
         };
+        Ok(if named.is_empty() { all() } else { named })
+    }
+
+    /// The registered names of `LAYA_MODELS`, each once.
+    fn models(&self, registry: &Registry) -> Result<Vec<String>, SettingError> {
         let (Some(given), Some(names)) = (self.get("LAYA_MODELS"), registry.names()) else {
-            return Ok(all());
+            return Ok(Vec::new());
         };
         let mut preload: Vec<String> = Vec::new();
         for name in given
@@ -221,7 +228,7 @@ impl Reader<'_> {
                 preload.push(known.to_owned());
             }
         }
-        Ok(if preload.is_empty() { all() } else { preload })
+        Ok(preload)
     }
 
     fn serving(

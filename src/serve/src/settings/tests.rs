@@ -209,3 +209,38 @@ fn a_flag_may_ask_for_any_free_port() {
         "invalid --port '70000': must be an integer 1-65535"
     );
 }
+
+#[test]
+fn a_precision_leaves_cpu_amp_without_a_meaning() {
+    let (settings, warnings) =
+        read(&[("LAYA_CPU_AMP", "bf16"), ("LAYA_PRECISION", "int8")]).unwrap();
+    assert_eq!(settings.loading.precision, Precision::Int8);
+    assert_eq!(
+        warnings,
+        ["LAYA_CPU_AMP 'bf16' is ignored: precision is set by LAYA_PRECISION"]
+    );
+}
+
+#[test]
+fn a_wrong_name_is_refused_though_nothing_is_preloaded() {
+    let error = read(&[("LAYA_PRELOAD", "0"), ("LAYA_MODELS", "en,frensh")]).unwrap_err();
+    let expected = "invalid LAYA_MODELS 'en,frensh': unknown model 'frensh'; choose one of";
+    assert!(error.to_string().starts_with(expected), "{error}");
+    let (settings, _) = read(&[("LAYA_PRELOAD", "0"), ("LAYA_MODELS", "en")]).unwrap();
+    assert!(settings.loading.preload.is_empty());
+}
+
+#[test]
+fn threads_are_at_most_four_for_each_core() {
+    let cores = std::thread::available_parallelism().unwrap().get();
+    for (asked, threads, warned) in [
+        (1, 1, false),
+        (4 * cores, 4 * cores, false),
+        (4 * cores + 1, 4 * cores, true),
+        (usize::MAX, 4 * cores, true),
+    ] {
+        let (settings, warnings) = read(&[("LAYA_THREADS", &asked.to_string())]).unwrap();
+        assert_eq!(settings.passes.threads, Some(threads), "{asked}");
+        assert_eq!(!warnings.is_empty(), warned, "{asked}: {warnings:?}");
+    }
+}

@@ -393,6 +393,11 @@ fn int8_serves_with_a_passed_report_only() {
         );
         assert_eq!(server.ask(crate::ONE_CHOICE).status, 200);
     }
+    let lazy = Server::start(
+        &[("LAYA_PARITY", path), ("LAYA_PRELOAD", "0")],
+        &["--model", "tiny-laya", "--precision", "int8"],
+    );
+    assert_eq!(lazy.ask(crate::ONE_CHOICE).status, 200);
     set("Failed");
     let output = laya(&[("LAYA_PARITY", path)])
         .args([
