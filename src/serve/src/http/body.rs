@@ -60,7 +60,7 @@ enum Collected {
 
 /// Whether bytes came that are no body, rather than none. The connection says so by the kind of its I/O error.
 fn is_malformed(error: &(dyn Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |error| error.source())
+    std::iter::successors(Some(error), |&error| error.source())
         .filter_map(|error| error.downcast_ref::<io::Error>())
         .any(|error| {
             matches!(
