@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use laya::parity::ParityReport;
-use laya::{Checkpoint, Engine, LoadError};
+use laya::{Checkpoint, Engine, LoadError, Precision};
 
 /// Largest report, in bytes.
 const MAX_REPORT_BYTES: u64 = 1 << 20;
@@ -44,6 +44,29 @@ pub fn find_report(
         precision: checkpoint.precision().to_string(),
         why,
     })
+}
+
+/// What can be said before a checkpoint is loaded: whether there is any report that lets some checkpoint serve in this
+/// precision.
+///
+/// # Errors
+/// One phrase: what was found instead.
+pub fn check_place(
+    place: Option<&Path>,
+    precision: Precision,
+    engine: &Engine,
+) -> Result<(), String> {
+    let place = place.ok_or("LAYA_PARITY is not set")?;
+    let mut why = format!("{} holds no report", place.display());
+    for file in files(place) {
+        let accepted =
+            read(&file).and_then(|report| report.accepts(&report.source_digest, precision, engine));
+        match accepted {
+            Ok(()) => return Ok(()),
+            Err(problem) => why = format!("{}: {problem}", file.display()),
+        }
+    }
+    Err(why)
 }
 
 fn files(place: &Path) -> Vec<PathBuf> {

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use laya::{Engine, EngineError, EngineOptions};
+use laya::{Engine, EngineError, EngineOptions, Precision};
 use service::http::accept::{ConnectionLimits, serve};
 use service::runtime::{RuntimeBuilder, RuntimeError, Signal, Signals, raise_file_limit};
 use service::telemetry::RepeatedError;
@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use crate::host::{EXIT_CONFIGURATION, Fatal, Host, keep};
 use crate::http::Surface;
 use crate::metrics::Metrics;
+use crate::parity::check_place;
 use crate::readiness::Readiness;
 use crate::settings::{Bind, Settings, WithoutKey};
 use crate::source::Places;
@@ -42,6 +43,14 @@ pub enum ServeError {
     Unauthenticated {
         /// What was asked for.
         address: String,
+    },
+    /// Nothing is preloaded, and nothing could be loaded later.
+    #[error("no passed {precision} parity report: {why}")]
+    NoReport {
+        /// What was asked for.
+        precision: Precision,
+        /// What was found instead.
+        why: String,
     },
     /// The engine's threads.
     #[error(transparent)]
@@ -105,6 +114,11 @@ impl Server {
             threads: passes.threads,
             cpu: passes.cpu,
         })?);
+        if loading.preload.is_empty() && loading.precision != Precision::F32 && !loading.unchecked {
+            let precision = loading.precision;
+            check_place(loading.parity.as_deref(), precision, &engine)
+                .map_err(|why| ServeError::NoReport { precision, why })?;
+        }
         let metrics = Metrics::new()?;
         let readiness = Arc::new(Readiness::default());
         let host = Host::new(

@@ -11,7 +11,7 @@ use laya::{Checkpoint, CheckpointInfo, Engine, EngineOptions, LoadOptions, Verif
 use super::CliError;
 use crate::host::{EXIT_CHECKPOINT, EXIT_CONFIGURATION};
 
-/// Arguments.
+// No doc comment: clap would show it in place of the word's description.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Inspect {
     /// The folder

@@ -23,7 +23,7 @@ const MAX_DATA_BYTES: u64 = 256 << 20;
 /// Most rows that are asked.
 const MAX_ROWS: usize = 10_000;
 
-/// Arguments.
+// No doc comment: clap would show it in place of the word's description.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Parity {
     /// The checkpoint's folder
@@ -52,10 +52,16 @@ pub(super) fn run(arguments: &Parity) -> Result<u8, CliError> {
     if precision == Precision::F32 {
         return Err(CliError::refused("f32 is what others are compared with"));
     }
+    let inside = || CliError::refused("the report must not lie in the checkpoint's folder");
     if lies_in(out, dir) {
-        return Err(CliError::refused(
-            "the report must not lie in the checkpoint's folder",
-        ));
+        return Err(inside());
+    }
+    // Before minutes of asking, not after.
+    can_be_written(out)
+        .map_err(|error| CliError::refused(format!("cannot write {}: {error}", out.display())))?;
+    // `new/../checkpoint/r.json` shows where it leads once `new` is there.
+    if lies_in(out, dir) {
+        return Err(inside());
     }
     let engine = Engine::new(EngineOptions::default())
         .map_err(|error| CliError::new(EXIT_CONFIGURATION, error.to_string()))?;
@@ -106,13 +112,43 @@ fn load(engine: &Engine, dir: &Path, precision: Precision) -> Result<Checkpoint,
         .map_err(|error| CliError::new(EXIT_CHECKPOINT, error.to_string()))
 }
 
-/// Whether a file would lie in a folder.
+/// Whether a file would lie in a folder, perhaps in parts of it that are not there yet.
 fn lies_in(file: &Path, folder: &Path) -> bool {
-    let parent = match file.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
+    let Ok(folder) = folder.canonicalize() else {
+        return false;
     };
-    matches!((parent.canonicalize(), folder.canonicalize()), (Ok(parent), Ok(folder)) if parent.starts_with(&folder))
+    let there = file.ancestors().skip(1).find_map(|ancestor| {
+        let ancestor = if ancestor == Path::new("") {
+            Path::new(".")
+        } else {
+            ancestor
+        };
+        ancestor.canonicalize().ok()
+    });
+    there.is_some_and(|there| there.starts_with(&folder))
+}
+
+/// Creates the folder of a report, and a file beside it for a moment.
+fn can_be_written(out: &Path) -> std::io::Result<()> {
+    if out.is_dir() {
+        return Err(std::io::Error::other("it is a folder"));
+    }
+    let partial = partial(out)?;
+    if let Some(parent) = out.parent().filter(|parent| *parent != Path::new("")) {
+        fs::create_dir_all(parent)?;
+    }
+    fs::File::create(&partial)?;
+    fs::remove_file(&partial)
+}
+
+/// The file that becomes the report by renaming.
+fn partial(out: &Path) -> std::io::Result<PathBuf> {
+    let mut name = out
+        .file_name()
+        .ok_or_else(|| std::io::Error::other("it names no file"))?
+        .to_owned();
+    name.push(format!(".{}.partial", std::process::id()));
+    Ok(out.with_file_name(name))
 }
 
 fn read_rows(file: &Path, questions: &[Question]) -> Result<Vec<ProbeState>, CliError> {
@@ -175,12 +211,7 @@ fn labels(expected: &Object, questions: &[Question]) -> BTreeMap<String, String>
 /// Written beside, synced and renamed, so that a report is whole or not there.
 fn write_report(out: &Path, report: &ParityReport) -> std::io::Result<()> {
     let text = serde_json::to_string_pretty(report).map_err(std::io::Error::other)?;
-    let mut name = out
-        .file_name()
-        .ok_or_else(|| std::io::Error::other("it names no file"))?
-        .to_owned();
-    name.push(format!(".{}.partial", std::process::id()));
-    let partial = out.with_file_name(name);
+    let partial = partial(out)?;
     let write = || {
         let mut file = fs::File::create(&partial)?;
         file.write_all(text.as_bytes())?;
@@ -251,8 +282,33 @@ mod tests {
             ("model/../r.json", false),
             ("r.json", false),
             ("none/r.json", false),
+            ("model/none/r.json", true),
+            ("model/none/deeper/r.json", true),
         ] {
             assert_eq!(lies_in(&folder.path().join(file), &model), inside, "{file}");
         }
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_known_before_and_folders_are_made() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("file"), "").unwrap();
+        fs::create_dir(folder.path().join("folder")).unwrap();
+        for (out, writable) in [
+            ("r.json", true),
+            ("new/deeper/r.json", true),
+            ("file", true),
+            ("folder", false),
+            ("file/r.json", false),
+            ("new/..", false),
+        ] {
+            let out = folder.path().join(out);
+            let result = can_be_written(&out);
+            assert_eq!(result.is_ok(), writable, "{}: {result:?}", out.display());
+        }
+        let deeper: Vec<_> = fs::read_dir(folder.path().join("new/deeper"))
+            .unwrap()
+            .collect();
+        assert!(deeper.is_empty(), "nothing is left: {deeper:?}");
     }
 }

@@ -31,7 +31,7 @@ const WAIT: Duration = Duration::from_secs(5);
 /// Most bytes of its answer that are read.
 const MAX_REPLY_BYTES: u64 = 256 * 1024;
 
-/// Arguments.
+// No doc comment: clap would show it in place of the word's description.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Probe {
     /// Ask a running server whether it is ready

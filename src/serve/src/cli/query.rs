@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What is asked.
+// No doc comment: clap would show it in place of the word's description.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Query {
     /// The text; words are joined by spaces. Without it, one request per line is asked for

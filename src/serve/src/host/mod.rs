@@ -56,6 +56,8 @@ impl std::fmt::Debug for Host {
 struct State {
     /// Least recently used first.
     resident: Vec<(String, Arc<Loaded>)>,
+    /// Names that are resident, the earliest loaded first.
+    by_load: Vec<String>,
     running: HashMap<String, Shared<BoxFuture<'static, Outcome>>>,
     failed: HashMap<String, Failure>,
     used: Option<Instant>,
@@ -128,6 +130,15 @@ impl Host {
     #[must_use]
     pub fn all_resident(&self) -> Vec<(String, Arc<Loaded>)> {
         self.lock().resident.clone()
+    }
+
+    /// The same, in the order in which they were loaded.
+    #[must_use]
+    pub fn all_resident_by_load(&self) -> Vec<(String, Arc<Loaded>)> {
+        let state = self.lock();
+        let mut resident = state.resident.clone();
+        resident.sort_by_key(|(name, _)| state.by_load.iter().position(|loaded| loaded == name));
+        resident
     }
 
     /// Names of resident checkpoints, least recently used first.
@@ -243,6 +254,12 @@ impl Host {
         state.resident.retain(|(known, _)| known != name);
         self.make_room_in(&mut state);
         state.resident.push((name.to_owned(), Arc::clone(loaded)));
+        let state = &mut *state;
+        let resident = |known: &String| state.resident.iter().any(|(name, _)| name == known);
+        state
+            .by_load
+            .retain(|known| known != name && resident(known));
+        state.by_load.push(name.to_owned());
         self.info(name, loaded).set(1);
     }
 

@@ -1,6 +1,8 @@
 //! Reading a body within bounds of size and time (wire.md 2.3). The clock runs from the first byte to the last, so a
 //! client that trickles does not hold a slot.
 
+use std::error::Error;
+use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -18,6 +20,8 @@ pub(super) enum BodyError {
     TooLarge(Body),
     /// It did not arrive in time; what is left of it.
     TooSlow(Body),
+    /// It is no body of HTTP: chunks without a size.
+    Malformed,
     /// The client went away.
     Gone,
 }
@@ -40,6 +44,7 @@ pub(super) fn is_too_large(headers: &HeaderMap) -> bool {
 pub(super) async fn read(mut body: Body, wait: Duration) -> Result<Bytes, BodyError> {
     match tokio::time::timeout(wait, collect(&mut body)).await {
         Err(_) => Err(BodyError::TooSlow(body)),
+        Ok(Collected::Malformed) => Err(BodyError::Malformed),
         Ok(Collected::Gone) => Err(BodyError::Gone),
         Ok(Collected::TooLarge) => Err(BodyError::TooLarge(body)),
         Ok(Collected::Whole(bytes)) => Ok(bytes),
@@ -49,7 +54,20 @@ pub(super) async fn read(mut body: Body, wait: Duration) -> Result<Bytes, BodyEr
 enum Collected {
     Whole(Bytes),
     TooLarge,
+    Malformed,
     Gone,
+}
+
+/// Whether bytes came that are no body, rather than none. The connection says so by the kind of its I/O error.
+fn is_malformed(error: &(dyn Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |&error| error.source())
+        .filter_map(|error| error.downcast_ref::<io::Error>())
+        .any(|error| {
+            matches!(
+                error.kind(),
+                ErrorKind::InvalidInput | ErrorKind::InvalidData
+            )
+        })
 }
 
 async fn collect(body: &mut Body) -> Collected {
@@ -58,6 +76,7 @@ async fn collect(body: &mut Body) -> Collected {
     loop {
         let data = match body.frame().await {
             None => break,
+            Some(Err(error)) if is_malformed(&error) => return Collected::Malformed,
             Some(Err(_)) => return Collected::Gone,
             Some(Ok(frame)) => match frame.into_data() {
                 Ok(data) => data,

@@ -59,6 +59,7 @@ impl Surface {
                     "request body was not received in time",
                 );
             }
+            Err(BodyError::Malformed) => return reply::no_http(),
             // Nobody reads this.
             Err(BodyError::Gone) => {
                 return reply::detail(StatusCode::BAD_REQUEST, "request body must be valid JSON");

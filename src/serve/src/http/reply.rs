@@ -46,6 +46,19 @@ pub(super) fn text(body: Vec<u8>) -> Response<Body> {
     )
 }
 
+/// What the original's connection answers when a body is not framed as HTTP asks.
+pub(super) fn no_http() -> Response<Body> {
+    let mut response = with_length(
+        StatusCode::BAD_REQUEST,
+        "text/plain; charset=utf-8",
+        b"Invalid HTTP request received.".to_vec(),
+    );
+    response
+        .headers_mut()
+        .insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
 fn with_length(status: StatusCode, kind: &'static str, body: Vec<u8>) -> Response<Body> {
     let length = HeaderValue::from(body.len());
     let mut response = Response::new(Body::from(body));

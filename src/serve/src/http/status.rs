@@ -16,12 +16,6 @@ impl Surface {
     /// The whole `/health`.
     pub(super) fn health(&self) -> String {
         let resident = self.host.all_resident();
-        let by_name = |value: &dyn Fn(&Loaded) -> Value| -> Object {
-            self.in_order(&resident)
-                .iter()
-                .map(|(name, loaded)| (name.as_str(), value(loaded)))
-                .collect()
-        };
         let mut health = Object::new();
         health.push("status", "ok");
         let names: Vec<Value> = resident
@@ -29,11 +23,12 @@ impl Surface {
             .map(|(name, _)| name.as_str().into())
             .collect();
         health.push("loaded", names);
-        health.push("revisions", by_name(&|loaded| loaded.commit.clone().into()));
+        health.push("revisions", revisions(&self.host.all_resident_by_load()));
         health.push("device", "cpu");
         health.push("device_is_preference", resident.is_empty());
-        health.push("checkpoint_devices", by_name(&|_| "cpu".into()));
-        health.push("cpu_fallbacks", by_name(&|_| Value::Object(no_fallbacks())));
+        health.push("checkpoint_devices", by_name(&resident, &|_| "cpu".into()));
+        let fallbacks = by_name(&resident, &|_| Value::Object(no_fallbacks()));
+        health.push("cpu_fallbacks", fallbacks);
         if let Some(limit) = self.host.loading().idle_unload {
             health.push("idle_unload_seconds", limit.as_secs_f64());
             let idle = self.host.idle().unwrap_or(Duration::ZERO).as_secs_f64();
@@ -64,7 +59,7 @@ impl Surface {
         health.push("decisions", ids);
         health.push("contract", contract.digest.as_str());
         health.push("shape", contract.shape.as_str());
-        health.push("checkpoints", self.checkpoints(resident, Probe::Hidden));
+        health.push("checkpoints", checkpoints(resident, Probe::Hidden));
     }
 
     /// `/ready`; with all details only for a caller who has the key.
@@ -83,15 +78,10 @@ impl Surface {
         if trusted {
             body.push(
                 "checkpoints",
-                self.checkpoints(&self.host.all_resident(), Probe::Shown),
+                checkpoints(&self.host.all_resident(), Probe::Shown),
             );
         }
         reply::json(status, write(&Value::Object(body)))
-    }
-
-    fn checkpoints(&self, resident: &[Resident], probe: Probe) -> Object {
-        let one = |(name, loaded): &Resident| (name.clone(), checkpoint(loaded, probe));
-        self.in_order(resident).iter().map(one).collect()
     }
 
     /// Resident checkpoints in the order of the registry.
@@ -108,6 +98,21 @@ impl Surface {
 enum Probe {
     Shown,
     Hidden,
+}
+
+/// One entry for each checkpoint, in the order given.
+fn by_name(resident: &[Resident], value: &dyn Fn(&Loaded) -> Value) -> Object {
+    let one = |(name, loaded): &Resident| (name.clone(), value(loaded));
+    resident.iter().map(one).collect()
+}
+
+/// The commit of each, in the order of loading.
+fn revisions(by_load: &[Resident]) -> Object {
+    by_name(by_load, &|loaded| loaded.commit.clone().into())
+}
+
+fn checkpoints(resident: &[Resident], probe: Probe) -> Object {
+    by_name(resident, &|loaded| checkpoint(loaded, probe))
 }
 
 fn no_fallbacks() -> Object {

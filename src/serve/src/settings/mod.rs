@@ -1,5 +1,5 @@
 //! The configuration of `laya serve` (wire.md 3): flags over environment over defaults, read once into types that cannot
-//! be wrong. Reading is pure; nothing is opened here.
+//! be wrong. Nothing is opened here; beside the values, only the number of cores is looked at.
 
 mod digests;
 mod read;

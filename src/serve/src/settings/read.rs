@@ -19,6 +19,9 @@ use crate::registry::{ONLY, Registry, read_extra_models};
 /// Longest time that a variable may say, in seconds: a year.
 const LONGEST_SECONDS: f64 = 31_536_000.0;
 
+/// Most engine threads for each core that is granted: more only wait for each other.
+const THREADS_PER_CORE: usize = 4;
+
 struct Reader<'a> {
     values: &'a Values,
     warnings: Vec<String>,
@@ -191,6 +194,8 @@ impl Reader<'_> {
     }
 
     fn preload(&self, registry: &Registry) -> Result<Vec<String>, SettingError> {
+        // Read before anything else: a wrong name is one though nothing is preloaded.
+        let named = self.models(registry)?;
         if !self.truth("LAYA_PRELOAD", true) {
             return Ok(Vec::new());
         }
@@ -201,8 +206,13 @@ impl Reader<'_> {
                 .map(|entry| entry.name.clone())
                 .collect()
         };
+        Ok(if named.is_empty() { all() } else { named })
+    }
+
+    /// The registered names of `LAYA_MODELS`, each once.
+    fn models(&self, registry: &Registry) -> Result<Vec<String>, SettingError> {
         let (Some(given), Some(names)) = (self.get("LAYA_MODELS"), registry.names()) else {
-            return Ok(all());
+            return Ok(Vec::new());
         };
         let mut preload: Vec<String> = Vec::new();
         for name in given
@@ -218,7 +228,7 @@ impl Reader<'_> {
                 preload.push(known.to_owned());
             }
         }
-        Ok(if preload.is_empty() { all() } else { preload })
+        Ok(preload)
     }
 
     fn serving(
@@ -275,12 +285,27 @@ impl Reader<'_> {
     fn passes(&mut self) -> Result<Passes, SettingError> {
         let window = self.count("LAYA_BATCH_WINDOW_US", 0, 0);
         Ok(Passes {
-            threads: self.some_count("LAYA_THREADS", 1),
+            threads: self.threads(),
             cpu: self.parsed("LAYA_CPU_FEATURES", CpuFeatures::All)?,
             max_tokens: self.count("LAYA_MAX_BATCH_TOKENS", 1, 131_072),
             // A window beyond a second would be a mistake of units.
             window: Duration::from_micros(u64::try_from(window).unwrap_or(0).min(1_000_000)),
         })
+    }
+
+    fn threads(&mut self) -> Option<usize> {
+        let threads = self.some_count("LAYA_THREADS", 1)?;
+        let given = self.get("LAYA_THREADS")?.clone();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let most = cores.saturating_mul(THREADS_PER_CORE);
+        if threads > most {
+            self.warnings.push(format!(
+                "{} {} is lowered to {most}, {THREADS_PER_CORE} for each core",
+                given.name,
+                repr(&given.value)
+            ));
+        }
+        Some(threads.min(most))
     }
 
     fn parsed<T: FromStr<Err: std::fmt::Display>>(
@@ -298,15 +323,18 @@ impl Reader<'_> {
         }
     }
 
-    fn precision(&self) -> Result<Precision, SettingError> {
-        let amp = self.get("LAYA_CPU_AMP");
-        match (self.get("LAYA_PRECISION"), amp) {
-            (None, Some(amp)) if amp.value.trim().eq_ignore_ascii_case("bf16") => Err(bad(
-                amp,
-                "is not served by this build; set LAYA_PRECISION to f32 or int8",
-            )),
-            _ => self.parsed("LAYA_PRECISION", Precision::F32),
+    fn precision(&mut self) -> Result<Precision, SettingError> {
+        if let Some(amp) = self.get("LAYA_CPU_AMP").cloned() {
+            let is_read = self.get("LAYA_PRECISION").is_none();
+            if is_read && amp.value.trim().eq_ignore_ascii_case("bf16") {
+                return Err(bad(
+                    &amp,
+                    "is not served by this build; set LAYA_PRECISION to f32 or int8",
+                ));
+            }
+            self.ignored(&amp, "precision is set by LAYA_PRECISION");
         }
+        self.parsed("LAYA_PRECISION", Precision::F32)
     }
 
     fn idle_unload(&mut self) -> Option<Duration> {

@@ -111,6 +111,11 @@ fn bad_values_end_the_start_with_these_words() {
             "1",
             "invalid LAYA_SHA256_DIGESTS: must be a JSON object, got int",
         ),
+        (
+            "LAYA_CPU_AMP",
+            "BF16",
+            "invalid LAYA_CPU_AMP 'BF16': is not served by this build; set LAYA_PRECISION to f32 or int8",
+        ),
     ] {
         let error = read(&[(name, value)]).expect_err(name);
         assert_eq!(error.to_string(), expected);
@@ -129,6 +134,8 @@ fn what_is_ignored_keeps_the_default_and_says_so() {
         ("LAYA_IDLE_UNLOAD_SECONDS", "-3"),
         ("LAYA_TOURNAMENT_GROUP", "101"),
         ("LAYA_TOURNAMENT_GROUP", "1"),
+        ("LAYA_CPU_AMP", "fp16"),
+        ("LAYA_CPU_AMP", "1"),
     ] {
         let (settings, warnings) = read(&[(name, value)]).expect(name);
         let (defaults, _) = read(&[]).unwrap();
@@ -201,4 +208,39 @@ fn a_flag_may_ask_for_any_free_port() {
         error.to_string(),
         "invalid --port '70000': must be an integer 1-65535"
     );
+}
+
+#[test]
+fn a_precision_leaves_cpu_amp_without_a_meaning() {
+    let (settings, warnings) =
+        read(&[("LAYA_CPU_AMP", "bf16"), ("LAYA_PRECISION", "int8")]).unwrap();
+    assert_eq!(settings.loading.precision, Precision::Int8);
+    assert_eq!(
+        warnings,
+        ["LAYA_CPU_AMP 'bf16' is ignored: precision is set by LAYA_PRECISION"]
+    );
+}
+
+#[test]
+fn a_wrong_name_is_refused_though_nothing_is_preloaded() {
+    let error = read(&[("LAYA_PRELOAD", "0"), ("LAYA_MODELS", "en,frensh")]).unwrap_err();
+    let expected = "invalid LAYA_MODELS 'en,frensh': unknown model 'frensh'; choose one of";
+    assert!(error.to_string().starts_with(expected), "{error}");
+    let (settings, _) = read(&[("LAYA_PRELOAD", "0"), ("LAYA_MODELS", "en")]).unwrap();
+    assert!(settings.loading.preload.is_empty());
+}
+
+#[test]
+fn threads_are_at_most_four_for_each_core() {
+    let cores = std::thread::available_parallelism().unwrap().get();
+    for (asked, threads, warned) in [
+        (1, 1, false),
+        (4 * cores, 4 * cores, false),
+        (4 * cores + 1, 4 * cores, true),
+        (usize::MAX, 4 * cores, true),
+    ] {
+        let (settings, warnings) = read(&[("LAYA_THREADS", &asked.to_string())]).unwrap();
+        assert_eq!(settings.passes.threads, Some(threads), "{asked}");
+        assert_eq!(!warnings.is_empty(), warned, "{asked}: {warnings:?}");
+    }
 }

@@ -32,6 +32,66 @@ fn the_least_recently_used_goes_first() {
     assert_eq!(loaded(&server), ["english", "typed-decisions"]);
 }
 
+/// Names of the checkpoints that an object of `/health` shows, in the order of its text.
+fn keys(health: &str, object: &str) -> Vec<&'static str> {
+    let start = format!("\"{object}\":");
+    let rest = health.split(&start).nth(1).expect("the object");
+    let mut depth = 0_i32;
+    let end = rest.find(|c| {
+        depth += i32::from("{[".contains(c)) - i32::from("}]".contains(c));
+        depth == 0
+    });
+    let text = &rest[..end.expect("its end")];
+    let mut found: Vec<(usize, &str)> = ["english", "multilingual", "typed-decisions"]
+        .into_iter()
+        .filter_map(|name| Some((text.find(&format!("\"{name}\""))?, name)))
+        .collect();
+    found.sort_unstable();
+    found.into_iter().map(|(_, name)| name).collect()
+}
+
+#[test]
+fn health_has_revisions_by_load_and_the_rest_by_use() {
+    let server = Server::tiny(&[("LAYA_PRELOAD", "0"), ("LAYA_MAX_LOADED", "2")]);
+    for (asked, by_load, by_use) in [
+        ("typed", &["typed-decisions"][..], &["typed-decisions"][..]),
+        (
+            "ml",
+            &["typed-decisions", "multilingual"],
+            &["typed-decisions", "multilingual"],
+        ),
+        (
+            "typed",
+            &["typed-decisions", "multilingual"],
+            &["multilingual", "typed-decisions"],
+        ),
+        (
+            "en",
+            &["typed-decisions", "english"],
+            &["typed-decisions", "english"],
+        ),
+        (
+            "ml",
+            &["english", "multilingual"],
+            &["english", "multilingual"],
+        ),
+        (
+            "en",
+            &["english", "multilingual"],
+            &["multilingual", "english"],
+        ),
+    ] {
+        assert_eq!(ask(&server, asked), 200);
+        let health = server.get("/health").text();
+        assert_eq!(keys(&health, "revisions"), by_load, "{asked}: {health}");
+        for object in ["loaded", "checkpoint_devices", "cpu_fallbacks"] {
+            assert_eq!(keys(&health, object), by_use, "{asked} {object}: {health}");
+        }
+        let ready = server.get("/ready").text();
+        assert_eq!(keys(&ready, "checkpoints"), by_use, "{asked}: {ready}");
+    }
+}
+
 #[test]
 fn several_requests_for_a_missing_checkpoint_share_one_load() {
     let server = Server::tiny(&[("LAYA_PRELOAD", "0")]);

@@ -196,6 +196,17 @@ fn what_cannot_run_ends_with_2() {
             "laya: could not run Laya",
         ),
         (
+            &[
+                "parity",
+                "/none",
+                "--precision",
+                "int8",
+                "--out",
+                "/dev/null/r.json",
+            ],
+            "laya: cannot write /dev/null/r.json",
+        ),
+        (
             &["random-checkpoint", "/tmp/never", "--shape", "huge"],
             "laya: unknown shape 'huge'",
         ),
@@ -204,6 +215,38 @@ fn what_cannot_run_ends_with_2() {
         assert_eq!(ran.code, Some(2), "{arguments:?}: {}", ran.err);
         assert!(ran.err.contains(expected), "{arguments:?}: {}", ran.err);
         assert!(ran.out.is_empty(), "{arguments:?}: {}", ran.out);
+    }
+}
+
+#[test]
+fn help_begins_with_what_a_word_does() {
+    for (word, first) in [
+        ("serve", "Serve checkpoints over HTTP"),
+        ("predict", "Answer questions about a text"),
+        ("route", "Say which checkpoint would answer a text"),
+        ("inspect", "Show what a checkpoint folder holds"),
+        (
+            "probe",
+            "Ask a server whether it is ready, or probe questions",
+        ),
+        (
+            "parity",
+            "Compare a reduced precision with f32 and write a report",
+        ),
+        (
+            "random-checkpoint",
+            "Write a random checkpoint for tests and benchmarks",
+        ),
+    ] {
+        let ran = run(&[word, "--help"]);
+        assert_eq!(ran.code, Some(0), "{word}: {}", ran.err);
+        assert_eq!(ran.out.lines().next(), Some(first), "{word}: {}", ran.out);
+    }
+    let ran = run(&["--help"]);
+    assert_eq!(ran.out.lines().next(), Some("Typed decisions about a text"));
+    let ran = run(&["random-checkpoint", "--help"]);
+    for shape in laya::checkpoint::Shape::ALL {
+        assert!(ran.out.contains(shape.as_str()), "{}", ran.out);
     }
 }
 
@@ -350,6 +393,11 @@ fn int8_serves_with_a_passed_report_only() {
         );
         assert_eq!(server.ask(crate::ONE_CHOICE).status, 200);
     }
+    let lazy = Server::start(
+        &[("LAYA_PARITY", path), ("LAYA_PRELOAD", "0")],
+        &["--model", "tiny-laya", "--precision", "int8"],
+    );
+    assert_eq!(lazy.ask(crate::ONE_CHOICE).status, 200);
     set("Failed");
     let output = laya(&[("LAYA_PARITY", path)])
         .args([

@@ -63,6 +63,28 @@ fn configuration_that_cannot_work_ends_with_1() {
             &["--model", "tiny-laya", "--precision", "int8"],
             "no passed int8 parity report",
         ),
+        (
+            "no parity, nothing preloaded",
+            &[("LAYA_PRELOAD", "0"), ("LAYA_PRECISION", "int8")],
+            &[],
+            "no passed int8 parity report: LAYA_PARITY is not set",
+        ),
+        (
+            "no report, nothing preloaded",
+            &[
+                ("LAYA_PRELOAD", "0"),
+                ("LAYA_PRECISION", "int8"),
+                ("LAYA_PARITY", "tiny-laya/encoder"),
+            ],
+            &[],
+            "no passed int8 parity report: tiny-laya/encoder",
+        ),
+        (
+            "unknown model, nothing preloaded",
+            &[("LAYA_PRELOAD", "0"), ("LAYA_MODELS", "frensh")],
+            &[],
+            "laya: invalid LAYA_MODELS 'frensh': unknown model 'frensh'",
+        ),
     ] {
         let (code, said) = ends_with(environment, flags);
         assert_eq!(code, Some(1), "{name}: {said}");

@@ -79,6 +79,37 @@ fn bodies_that_are_too_large_end_while_they_stream() {
 }
 
 #[test]
+fn chunks_without_a_size_are_no_http() {
+    let server = Server::tiny(&[("LAYA_PRELOAD", "0")]);
+    let json = r#"{"detail":"request body must be valid JSON"}"#;
+    let plain = "Invalid HTTP request received.";
+    for (chunks, kind, expected) in [
+        ("zz\r\n{}\r\n0\r\n\r\n", "text/plain; charset=utf-8", plain),
+        ("-1\r\n{}\r\n0\r\n\r\n", "text/plain; charset=utf-8", plain),
+        ("2\r\n{}\r\nzz\r\n\r\n", "text/plain; charset=utf-8", plain),
+        ("1\r\n{\r\n0\r\n\r\n", "application/json", json),
+    ] {
+        for path in ["/v1/systemone", "/v1/systemone/batch"] {
+            let mut client = server.client();
+            client.request("POST", path, &[("transfer-encoding", "chunked")], b"");
+            client.write(chunks.as_bytes());
+            let reply = client.reply("POST");
+            assert_eq!(
+                (reply.status, reply.header("content-type"), reply.text()),
+                (400, Some(kind), expected.to_owned()),
+                "{path} {chunks:?}"
+            );
+            if expected == plain {
+                assert_eq!(reply.header("connection"), Some("close"), "{chunks:?}");
+                assert!(client.try_reply("POST").is_none(), "{chunks:?}");
+            }
+        }
+    }
+    assert_eq!(server.metric("laya_in_flight"), 0.0);
+    assert_eq!(server.ask("{}").status, 400, "others are served");
+}
+
+#[test]
 fn a_client_that_waits_for_continue_gets_its_refusal_instead() {
     let server = Server::tiny(&[("LAYA_PRELOAD", "0")]);
     let mut client = server.client();
