@@ -21,10 +21,10 @@ pub(crate) struct Case {
     pub(crate) tokens: usize,
 }
 
-/// Longest row of the random checkpoints that hold a case, in tokens.
+/// Long enough for every case. The least that a checkpoint has (the tiny one: 96 for questions) cuts none of the heads.
 const LENGTHS: Lengths = Lengths {
     max_len: Some(512),
-    head_max_len: Some(192),
+    head_max_len: Some(96),
 };
 
 /// Name, questions, tokens of a row in the middle.
@@ -90,9 +90,11 @@ fn questions(count: usize) -> serde_json::Value {
             json!({"type": "choice", "instructions": "Which team answers?", "criteria": ["billing", "technical", "other"]})
         }
         1 => {
-            json!({"type": "score", "instructions": "How urgent is it?", "criteria": ["low", "middle", "high"]})
+            json!({"type": "score", "instructions": "How urgent?", "criteria": ["low", "mid", "high"]})
         }
-        _ => json!({"type": "noul", "instructions": "Will the customer leave?"}),
+        _ => {
+            json!({"type": "noul", "instructions": "Will they leave?", "criteria": {"true": "yes", "false": "no"}})
+        }
     };
     (0..count)
         .map(|at| (format!("q{at:02}"), definition(at)))

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::side::{Kind, Running};
 use super::table::{Amount, Bar, Line, p50, percentile};
-use crate::command::{cargo, root, run as run_command};
+use crate::command::root;
 use client::{Client, get, post};
 use server::Server;
 
@@ -52,7 +52,6 @@ fn questions() -> serde_json::Value {
 
 /// Every line.
 pub(super) fn measure(plan: &Plan<'_>) -> Result<Vec<Line>, String> {
-    run_command(cargo().args(["build", "--release", "--package", "serve", "--bin", "laya"]))?;
     let tiny = root().join("tests/golden/tiny-laya");
     let program = Program {
         threads: plan.threads,
