@@ -151,6 +151,17 @@ fn home() -> Home {
     home
 }
 
+/// What a router says that cannot decide now.
+const BUSY: &str = "come again";
+
+/// A router that is busy is there.
+fn who(why: &str) -> &'static str {
+    match why {
+        BUSY => "the router",
+        _ => "no router",
+    }
+}
+
 /// Decided in process, said once on standard error with the reason.
 fn stepped_down(name: &str, ended: &Ended, why: &str) {
     assert_eq!(ended.code, 0, "{name}: {}", ended.err);
@@ -158,10 +169,11 @@ fn stepped_down(name: &str, ended: &Ended, why: &str) {
     assert_eq!(record["selected"]["tier"], "strong", "{name}");
     assert_eq!(fallback(&record), "router_unreachable", "{name}");
     assert_eq!(ended.err.lines().count(), 1, "{name}: {}", ended.err);
-    assert!(
-        ended
-            .err
-            .starts_with("note: no router at http://127.0.0.1:"),
+    let start = format!("note: {} at http://127.0.0.1:", who(why));
+    assert!(ended.err.starts_with(&start), "{name}: {}", ended.err);
+    assert_eq!(
+        ended.err.contains("relayd router"),
+        why != BUSY && !why.contains(" is no "),
         "{name}: {}",
         ended.err
     );
@@ -183,9 +195,9 @@ fn whatever_answers_instead_of_a_router_the_request_is_decided() {
         ("401 HTML", http("401 Unauthorized", "text/html", html), "answers 401 and is no router"),
         ("500 HTML", http("500 Oops", "text/html", html), "answers 500 and is no router"),
         ("503 HTML", http("503 Busy", "text/html", html), "answers 503 and is no router"),
-        ("500 problem", problem("500 Oops", "internal"), "come again"),
-        ("503 problem", problem("503 Busy", "overloaded"), "come again"),
-        ("429 problem", problem("429 Slow", "rate-limited"), "come again"),
+        ("500 problem", problem("500 Oops", "internal"), BUSY),
+        ("503 problem", problem("503 Busy", "overloaded"), BUSY),
+        ("429 problem", problem("429 Slow", "rate-limited"), BUSY),
         ("200 HTML", http("200 OK", "text/html", html), "its answer is no decision"),
         ("200 of another API", http("200 OK", "application/json", "{\"ok\":true}"), "its answer is no decision"),
         ("200 with nothing", http("200 OK", "application/json", ""), "its answer is no decision"),
@@ -225,8 +237,14 @@ fn whatever_answers_instead_of_a_router_the_request_is_decided() {
         let arguments = ["route", "--no-fallback", "-o", "json", text];
         let ended = run(&mut home.relay(&impostor.url(), &arguments));
         assert_eq!((ended.code, ended.out.as_str()), (4, ""), "{name}: {}", ended.err);
-        assert!(ended.err.starts_with("relay: no router at "), "{name}: {}", ended.err);
-        assert!(ended.err.contains("hint: "), "{name}: {}", ended.err);
+        let start = format!("relay: {} at ", who(why));
+        assert!(ended.err.starts_with(&start), "{name}: {}", ended.err);
+        let hint = match why {
+            BUSY => "hint: ask again in a moment\n",
+            why if why.contains(" is no ") => "hint: name a router in LAYA_BASE_URL",
+            _ => "hint: start one with `relayd router`\n",
+        };
+        assert!(ended.err.contains(hint), "{name}: {}", ended.err);
         assert!(ended.took < TIMEOUT + SLACK, "{name} took {:?}", ended.took);
     }
 }

@@ -40,6 +40,12 @@ fn a_wrong_token_is_said_and_nothing_is_decided() {
                 ended.err
             );
             assert!(!ended.err.contains("0123456789"), "{name}: {}", ended.err);
+            let stored = home.path().join("agent/auth.json");
+            let hint = format!(
+                "\nhint: its key goes into LAYA_API_KEY, or as `laya` into {}\n",
+                stored.display()
+            );
+            assert!(ended.err.ends_with(&hint), "{name}: {}", ended.err);
         }
     }
     let ended = route(&home, &router, Some(TOKEN), &["x y"]);
@@ -117,7 +123,7 @@ fn bad_requests_have_the_same_exit_code_either_way() {
             "no candidate",
             &["route", "--providers", "nobody", "x y"],
             3,
-            "hint: ",
+            "hint: name providers with `--providers`",
         ),
     ] {
         for url in [router.url().as_str(), NOWHERE] {
@@ -130,6 +136,49 @@ fn bad_requests_have_the_same_exit_code_either_way() {
             );
             assert!(ended.err.contains(told), "{name} at {url}: {}", ended.err);
         }
+    }
+}
+
+/// What a file says is the file's to change, wherever it is found out.
+#[test]
+fn a_wrong_profile_of_the_settings_is_named_with_its_file_either_way() {
+    let home = Home::new();
+    let router = Router::start(&home, &[]);
+    home.settings(&json!({"policy": "cheap"}));
+    let file = home.path().join("agent/settings.json");
+    let told = format!(
+        "relay: cannot use {}: laya.policy: `cheap` is unknown",
+        file.display()
+    );
+    for url in [router.url().as_str(), NOWHERE] {
+        let ended = run(&mut home.relay(url, &["route", "x y"]));
+        assert_eq!((ended.code, ended.out.as_str()), (1, ""), "{url}");
+        assert!(ended.err.starts_with(&told), "{url}: {}", ended.err);
+    }
+    let ended = run(&mut home.relay(&router.url(), &["route", "--profile", "economy", "x y"]));
+    assert_eq!(ended.code, 0, "{}", ended.err);
+}
+
+/// Words of the settings count where the settings are read.
+#[test]
+fn a_router_does_not_know_the_users_words_and_that_is_said() {
+    let home = Home::new();
+    let router = Router::start(&home, &[]);
+    let words = "version = 1\n[[group]]\nid = \"topic.auth\"\nany = [\"frobnicate\"]\n";
+    let words = home.file("words.toml", words);
+    home.settings(&json!({"keywords": words}));
+    let lines = "{\"request\":\"Fix the frobnicate module\"}\n".repeat(3);
+    let file = home.file("lines.jsonl", lines);
+    let arguments = ["route", "-o", "json", "--batch", file.to_str().unwrap()];
+    for (url, rules, notes) in [
+        (router.url().as_str(), json!([]), 1),
+        (NOWHERE, json!(["authentication"]), 0),
+    ] {
+        let ended = run(&mut home.relay(url, &arguments));
+        assert_eq!((ended.code, ended.records().len()), (0, 3), "{}", ended.err);
+        assert_eq!(ended.records()[2]["policy"]["rules"], rules, "{url}");
+        let told = ended.err.matches("(`laya.keywords`) count only").count();
+        assert_eq!(told, notes, "{url}: {}", ended.err);
     }
 }
 

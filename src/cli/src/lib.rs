@@ -7,7 +7,7 @@ mod usage;
 use std::io::{self, Write};
 
 pub use escape::escape;
-pub use usage::{WrongUse, wrong_use};
+pub use usage::{Misuse, Said, said};
 
 /// Writes help or another whole answer to standard output. A reader that left has seen enough and is no error.
 ///

@@ -4,25 +4,64 @@
 use std::error::Error as _;
 
 use clap::Error;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::escape;
 
 /// Longest quotation of an argument, in characters.
 const MAX_QUOTED: usize = 200;
 
-/// What is wrong with the arguments of a program.
+/// What a parser that stopped wants to be said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WrongUse {
-    /// What is wrong, in one line that is safe for a terminal.
-    pub line: String,
-    /// What would be right.
-    pub hint: String,
+pub enum Said {
+    /// Help or the version: an answer for standard output, and a success.
+    Answer(String),
+    /// A wrong use, for standard error.
+    Misuse(Misuse),
 }
 
-/// Says what the parser of a program found wrong. For errors only, not for help and version.
+/// What is wrong with the arguments of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Misuse {
+    /// Nothing was asked for; the help as it is.
+    Nothing {
+        /// The help.
+        help: String,
+    },
+    /// Something that cannot be.
+    Wrong {
+        /// What is wrong, in one line that is safe for a terminal.
+        line: String,
+        /// What would be right, likewise.
+        hint: String,
+    },
+}
+
+impl Misuse {
+    /// The text for standard error.
+    #[must_use]
+    pub fn render(&self, program: &str) -> String {
+        match self {
+            Self::Nothing { help } => help.clone(),
+            Self::Wrong { line, hint } => format!("{program}: {line}\nhint: {hint}\n"),
+        }
+    }
+}
+
+/// Why the parser of a program stopped.
 #[must_use]
-pub fn wrong_use(mut error: Error) -> WrongUse {
+pub fn said(error: Error) -> Said {
+    if !error.use_stderr() {
+        return Said::Answer(error.render().to_string());
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let help = error.render().to_string();
+        return Said::Misuse(Misuse::Nothing { help });
+    }
+    Said::Misuse(wrong(error))
+}
+
+fn wrong(mut error: Error) -> Misuse {
     let contexts: Vec<_> = error
         .context()
         .filter_map(|(kind, value)| Some((kind, quotable(kind, value)?)))
@@ -51,7 +90,7 @@ pub fn wrong_use(mut error: Error) -> WrongUse {
         .map(|tip| tip.replace(" tip: ", "; "))
         .or(usage)
         .unwrap_or_else(|| "`--help` tells what there is".to_owned());
-    WrongUse { line, hint }
+    Misuse::Wrong { line, hint }
 }
 
 /// A quotation that is short and safe, or nothing where the parser wrote the text itself.
@@ -107,9 +146,27 @@ mod tests {
             )
     }
 
-    fn told(arguments: &[&str]) -> WrongUse {
+    /// Line and hint.
+    fn told(arguments: &[&str]) -> (String, String) {
         let all = ["gauge"].iter().chain(arguments);
-        wrong_use(command().try_get_matches_from(all).unwrap_err())
+        match said(command().try_get_matches_from(all).unwrap_err()) {
+            Said::Misuse(Misuse::Wrong { line, hint }) => (line, hint),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn help_is_an_answer_and_nothing_is_none() {
+        let stopped =
+            |arguments: &[&str]| said(command().try_get_matches_from(arguments).unwrap_err());
+        let Said::Answer(help) = stopped(&["gauge", "--help"]) else {
+            panic!("help is an answer")
+        };
+        assert!(help.contains("Usage: gauge"), "{help}");
+        let Said::Misuse(misuse) = stopped(&["gauge"]) else {
+            panic!("nothing is no use")
+        };
+        assert_eq!(misuse.render("gauge"), help);
     }
 
     #[test]
@@ -152,9 +209,9 @@ mod tests {
                 "`--help` tells what there is",
             ),
         ] {
-            let seen = told(arguments);
+            let (seen_line, seen_hint) = told(arguments);
             assert_eq!(
-                (seen.line.as_str(), seen.hint.as_str()),
+                (seen_line.as_str(), seen_hint.as_str()),
                 (line, hint),
                 "{name}"
             );
@@ -170,15 +227,10 @@ mod tests {
             &["read", "x", "--level", nasty][..],
             &["read", "x", flag.as_str()],
             &["read", "x", value.as_str()],
-            &["read", "x", nasty],
             &["read", "x", "y", nasty],
             &[nasty],
         ] {
-            let Err(error) = command().try_get_matches_from([&["gauge"], arguments].concat())
-            else {
-                continue;
-            };
-            let WrongUse { line, hint } = wrong_use(error);
+            let (line, hint) = told(arguments);
             for text in [line, hint] {
                 assert!(!text.chars().any(char::is_control), "{text:?}");
                 assert!(!text.contains('\u{202e}'), "{text:?}");
@@ -190,8 +242,8 @@ mod tests {
     #[test]
     fn long_arguments_are_cut() {
         let long = "x".repeat(100_000);
-        let seen = told(&["read", "x", "--form", &long]);
-        assert!(seen.line.len() < 400, "{}", seen.line.len());
-        assert!(seen.line.contains("x…'"), "{}", seen.line);
+        let (line, _) = told(&["read", "x", "--form", &long]);
+        assert!(line.len() < 400, "{}", line.len());
+        assert!(line.contains("x…'"), "{line}");
     }
 }

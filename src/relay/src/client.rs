@@ -26,8 +26,42 @@ pub(crate) struct Client {
 pub(crate) enum Asked {
     /// It decided.
     Decided(Box<Answer>),
-    /// No router is there, or it cannot decide now; says why.
-    Unreachable(String),
+    /// It will not: that is obeyed.
+    Refused(Box<Problem>),
+    /// Nobody decided.
+    Undecided(Undecided),
+}
+
+/// Why a question has no answer.
+#[derive(Debug)]
+pub(crate) enum Undecided {
+    /// Nothing answers, or not in time; says what went wrong.
+    Absent(String),
+    /// Something else than a router answers; says how it is known.
+    Stranger(String),
+    /// A router that cannot decide now; in its own words.
+    Busy(String),
+}
+
+impl Undecided {
+    /// In a sentence.
+    pub(crate) fn describe(&self, address: &str) -> String {
+        match self {
+            Self::Absent(why) | Self::Stranger(why) => format!("no router at {address} ({why})"),
+            Self::Busy(why) => format!("the router at {address} cannot decide now ({why})"),
+        }
+    }
+
+    /// What would help.
+    pub(crate) fn hint(&self) -> &'static str {
+        match self {
+            Self::Absent(_) => "start one with `relayd router`",
+            Self::Stranger(_) => {
+                "name a router in LAYA_BASE_URL or `laya.baseUrl` of settings.json"
+            }
+            Self::Busy(_) => "ask again in a moment",
+        }
+    }
 }
 
 /// A decision, with the trace if it was asked for.
@@ -56,9 +90,9 @@ impl Client {
         }
     }
 
-    /// Where it asks.
-    pub(crate) fn address(&self) -> &str {
-        &self.router.origin
+    /// Whom it asks.
+    pub(crate) fn router(&self) -> &Router {
+        &self.router
     }
 
     /// Asks for one decision.
@@ -79,7 +113,7 @@ impl Client {
             .send(&body[..]);
         let mut response = match sent {
             Ok(response) => response,
-            Err(error) => return Ok(Asked::Unreachable(error.to_string())),
+            Err(error) => return Ok(Undecided::Absent(error.to_string()).into()),
         };
         let status = response.status().as_u16();
         let bytes = match response
@@ -89,39 +123,34 @@ impl Client {
             .read_to_vec()
         {
             Ok(bytes) => bytes,
-            Err(error) => return Ok(Asked::Unreachable(format!("its answer broke off: {error}"))),
+            Err(error) => {
+                return Ok(Undecided::Absent(format!("its answer broke off: {error}")).into());
+            }
         };
         if status == 200 {
             return Ok(match serde_json::from_slice(&bytes) {
                 Ok(answer) => Asked::Decided(Box::new(answer)),
-                Err(error) => Asked::Unreachable(format!("its answer is no decision: {error}")),
+                Err(error) => {
+                    Undecided::Stranger(format!("its answer is no decision: {error}")).into()
+                }
             });
         }
-        match serde_json::from_slice::<Problem>(&bytes) {
-            Ok(problem) => refused(&problem),
-            Err(_) => Ok(Asked::Unreachable(format!(
+        Ok(match serde_json::from_slice::<Problem>(&bytes) {
+            // One that cannot is as good as absent.
+            Ok(problem) if problem.status >= 500 || problem.status == 429 => {
+                Undecided::Busy(format!("{}: {}", problem.title, problem.detail)).into()
+            }
+            Ok(problem) => Asked::Refused(Box::new(problem)),
+            Err(_) => Undecided::Stranger(format!(
                 "what listens there answers {status} and is no router"
-            ))),
-        }
+            ))
+            .into(),
+        })
     }
 }
 
-/// A router that refuses is obeyed; one that cannot is as good as absent.
-fn refused(problem: &Problem) -> Result<Asked, CliError> {
-    let exit = match problem.slug() {
-        "no-candidate" => Exit::NoCandidate,
-        "invalid-request" | "malformed-json" | "too-large" => Exit::Usage,
-        _ if problem.status >= 500 || problem.status == 429 => {
-            return Ok(Asked::Unreachable(format!(
-                "{}: {}",
-                problem.title, problem.detail
-            )));
-        }
-        _ => Exit::Failed,
-    };
-    let error = CliError::new(exit, format!("the router refused: {}", problem.detail));
-    Err(match &problem.hint {
-        Some(hint) => error.hint(hint.clone()),
-        None => error,
-    })
+impl From<Undecided> for Asked {
+    fn from(undecided: Undecided) -> Self {
+        Self::Undecided(undecided)
+    }
 }

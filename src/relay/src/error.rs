@@ -53,6 +53,21 @@ impl CliError {
         self
     }
 
+    /// A hint for an error that has none.
+    pub(crate) fn or_hint(self, hint: impl FnOnce() -> String) -> Self {
+        match self.hint {
+            Some(_) => self,
+            None => self.hint(hint()),
+        }
+    }
+
+    /// No model can run the request.
+    pub(crate) fn no_candidate(line: impl Into<String>) -> Self {
+        Self::new(Exit::NoCandidate, line).hint(
+            "name providers with `--providers`, or models of a tier in `laya.models` of settings.json",
+        )
+    }
+
     /// The line and the hint, as they go to standard error.
     pub(crate) fn render(&self) -> String {
         let line = crate::terminal::escape(&self.line);

@@ -2,9 +2,11 @@
 //! the address of the router (design.md 7, routing.md 20). Reads; writes nothing.
 
 use std::ffi::OsString;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use routing::settings::LayaSettings;
+use routing::settings::{self, BadAddress, LayaSettings};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -14,6 +16,8 @@ use crate::error::CliError;
 const LOCAL_KEY: &str = "local";
 /// Largest file that is read here, in bytes.
 const MAX_FILE: u64 = 1 << 20;
+/// Most characters of an address that are shown.
+const MAX_SHOWN: usize = 200;
 
 /// Looks up an environment variable; a parameter so that tests need no process-wide state.
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
@@ -28,6 +32,7 @@ pub(crate) struct Home {
 /// What `settings.json` says of Laya, with the file it came from.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
+    pub(crate) file: PathBuf,
     pub(crate) laya: LayaSettings,
     /// One line per key that is not understood; such files are shared with other programs.
     pub(crate) notes: Vec<String>,
@@ -39,6 +44,16 @@ pub(crate) struct Router {
     /// Without a trailing slash and without `/v1`.
     pub(crate) origin: String,
     pub(crate) key: String,
+    /// Where a key would be stored.
+    pub(crate) credentials: PathBuf,
+    /// What is not as it should be, and no obstacle.
+    pub(crate) notes: Vec<String>,
+}
+
+/// A key, with what is to be said of its file.
+struct Key {
+    key: String,
+    notes: Vec<String>,
 }
 
 impl Home {
@@ -67,18 +82,14 @@ impl Home {
     /// Reads `laya.*` of the user's `settings.json`. Project files are not read until trust is built (agent.md 3.2).
     pub(crate) fn settings(&self) -> Result<Settings, CliError> {
         let path = self.agent.join("settings.json");
-        let Some(tree) = read_json(&path)? else {
-            return Ok(Settings {
-                laya: LayaSettings::default(),
-                notes: Vec::new(),
-            });
-        };
-        let laya = match tree {
-            Value::Object(mut settings) => settings.remove("laya"),
-            _ => return Err(CliError::file(&path, "must be a JSON object")),
+        let laya = match read_json(&path)? {
+            None => None,
+            Some((Value::Object(mut settings), _)) => settings.remove("laya"),
+            Some(_) => return Err(CliError::file(&path, "must be a JSON object")),
         };
         let Some(laya) = laya else {
             return Ok(Settings {
+                file: path,
                 laya: LayaSettings::default(),
                 notes: Vec::new(),
             });
@@ -89,7 +100,11 @@ impl Home {
         let notes = told
             .map(|key| format!("{}: {}: {}", path.display(), key.path, key.message))
             .collect();
-        Ok(Settings { laya, notes })
+        Ok(Settings {
+            file: path,
+            laya,
+            notes,
+        })
     }
 
     /// Finds the router: the setting, else `LAYA_BASE_URL`, else a living `relayd local`, else the default.
@@ -106,19 +121,28 @@ impl Home {
             _ => None,
         };
         let (url, _) = laya.address(from_environment.as_deref(), running.as_deref());
+        let origin = settings::origin(url).map_err(|error| match &running {
+            Some(_) => CliError::file(&self.endpoint(), format!("router: {error}")),
+            // Settings with such an address were refused already.
+            None => bad_address(url, error),
+        })?;
+        let Key { key, notes } = self.key(environment)?;
         Ok(Router {
-            origin: origin(url)?,
-            key: self.key(environment)?,
+            origin: origin.to_owned(),
+            key,
+            credentials: self.credentials(),
+            notes,
         })
     }
 
     /// The stored key, else that of the environment. One that no header can carry is refused here: it could not be sent,
     /// and a router that was not asked is not absent. The key itself is never told.
-    fn key(&self, environment: Environment<'_>) -> Result<String, CliError> {
+    fn key(&self, environment: Environment<'_>) -> Result<Key, CliError> {
         let rule = "must be of visible ASCII characters; is there a line break in it?";
-        if let Some(key) = self.stored_key()?.filter(|key| !key.is_empty()) {
+        let mut notes = Vec::new();
+        if let Some(key) = self.stored_key(&mut notes)?.filter(|key| !key.is_empty()) {
             return if sendable(&key) {
-                Ok(key)
+                Ok(Key { key, notes })
             } else {
                 Err(CliError::file(
                     &self.credentials(),
@@ -127,17 +151,19 @@ impl Home {
             };
         }
         let Some(key) = environment("LAYA_API_KEY").filter(|key| !key.is_empty()) else {
-            return Ok(LOCAL_KEY.to_owned());
+            let key = LOCAL_KEY.to_owned();
+            return Ok(Key { key, notes });
         };
         let key = key.into_string().ok().filter(|key| sendable(key));
-        key.ok_or_else(|| CliError::usage(format!("the key in LAYA_API_KEY {rule}")))
+        key.map(|key| Key { key, notes })
+            .ok_or_else(|| CliError::usage(format!("the key in LAYA_API_KEY {rule}")))
     }
 
     fn credentials(&self) -> PathBuf {
         self.agent.join("auth.json")
     }
 
-    fn stored_key(&self) -> Result<Option<String>, CliError> {
+    fn stored_key(&self, notes: &mut Vec<String>) -> Result<Option<String>, CliError> {
         #[derive(Deserialize)]
         struct Credential {
             #[serde(rename = "type")]
@@ -145,7 +171,17 @@ impl Home {
             key: Option<String>,
         }
         let path = self.credentials();
-        let Some(Value::Object(mut credentials)) = read_json(&path)? else {
+        let Some((tree, metadata)) = read_json(&path)? else {
+            return Ok(None);
+        };
+        let mode = metadata.mode() & 0o777;
+        if mode & 0o077 != 0 {
+            notes.push(format!(
+                "{0} holds keys and has mode {mode:04o}, so others can read or change it; to stop that: chmod 600 {0}",
+                path.display()
+            ));
+        }
+        let Value::Object(mut credentials) = tree else {
             return Ok(None);
         };
         let Some(laya) = credentials.remove("laya") else {
@@ -159,6 +195,10 @@ impl Home {
             .flatten())
     }
 
+    fn endpoint(&self) -> PathBuf {
+        self.relay.join("daemon").join("endpoint.json")
+    }
+
     /// The address in `daemon/endpoint.json`, if the process that wrote it lives.
     fn running_router(&self) -> Result<Option<String>, CliError> {
         #[derive(Deserialize)]
@@ -168,8 +208,8 @@ impl Home {
             pid: u32,
             pid_start: Option<u64>,
         }
-        let path = self.relay.join("daemon").join("endpoint.json");
-        let Some(tree) = read_json(&path)? else {
+        let path = self.endpoint();
+        let Some((tree, _)) = read_json(&path)? else {
             return Ok(None);
         };
         let endpoint: Endpoint =
@@ -197,41 +237,29 @@ fn process_start(pid: u32) -> Option<u64> {
 }
 
 /// A file as a JSON tree, `None` if it is not there.
-fn read_json(path: &Path) -> Result<Option<Value>, CliError> {
-    let size = match std::fs::metadata(path) {
-        Ok(metadata) => metadata.len(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+fn read_json(path: &Path) -> Result<Option<(Value, Metadata)>, CliError> {
+    let file = match files::read_text(path, MAX_FILE) {
+        Ok(file) => file,
+        Err(error) if error.is_not_found() => return Ok(None),
         Err(error) => return Err(CliError::file(path, error)),
     };
-    if size > MAX_FILE {
-        return Err(CliError::file(
-            path,
-            format!("has {size} bytes, limit {MAX_FILE}"),
-        ));
-    }
-    let bytes = std::fs::read(path).map_err(|error| CliError::file(path, error))?;
-    serde_json::from_slice(&bytes)
-        .map(Some)
-        .map_err(|error| CliError::file(path, error))
+    let tree = serde_json::from_str(&file.text).map_err(|error| CliError::file(path, error))?;
+    Ok(Some((tree, file.metadata)))
 }
 
-/// Scheme, host and port of a base URL; a trailing `/v1` is left out, since both forms are in circulation.
-fn origin(url: &str) -> Result<String, CliError> {
-    let url = url.trim().trim_end_matches('/');
-    let origin = url.strip_suffix("/v1").unwrap_or(url).trim_end_matches('/');
-    let host = origin
-        .strip_prefix("http://")
-        .or_else(|| origin.strip_prefix("https://"));
-    match host {
-        Some(host)
-            if !host.is_empty()
-                && !host.contains(|c: char| c.is_whitespace() || c.is_control()) =>
-        {
-            Ok(origin.to_owned())
-        }
-        _ => Err(CliError::usage(format!(
-            "`{url}` is no address of a router: it must start with http:// or https://"
-        ))),
+/// An address that cannot be, shown unless it may hold a password.
+fn bad_address(url: &str, error: BadAddress) -> CliError {
+    let shown = if url.contains('@') {
+        String::new()
+    } else {
+        format!(" `{}`", url.chars().take(MAX_SHOWN).collect::<String>())
+    };
+    let line = format!("the address of the router in LAYA_BASE_URL{shown} {error}");
+    let wrong = CliError::usage(line);
+    if error == BadAddress::Credentials {
+        wrong.hint("the key of a router goes into LAYA_API_KEY or auth.json")
+    } else {
+        wrong
     }
 }
 
@@ -341,10 +369,61 @@ mod tests {
         );
     }
 
+    /// What is wrong is said, and nothing that may be a password.
     #[test]
     fn refuses_addresses_that_are_none() {
-        for bad in ["", "localhost:8737", "ftp://x", "http://", "http://a b"] {
-            assert!(origin(bad).is_err(), "{bad}");
+        let folder = tempfile::tempdir().unwrap();
+        let home = home(folder.path());
+        let none = LayaSettings::default();
+        for (url, told) in [
+            ("localhost:8737", "`localhost:8737` must begin with http"),
+            ("http://:8737", "names no host"),
+            (
+                "http://a:65536",
+                "`http://a:65536` must have a port from 1 to 65535",
+            ),
+            (
+                "http://me:hunter2@a",
+                "must not hold a user name or a password",
+            ),
+            ("me:hunter2@a", "must begin with http"),
+            ("http://me:hunt/er2@a", "must have a port"),
+        ] {
+            let environment = |name: &str| (name == "LAYA_BASE_URL").then(|| url.into());
+            let error = home.router(&none, &environment).unwrap_err().render();
+            assert!(error.contains(told), "{url}: {error}");
+            assert!(error.contains("LAYA_BASE_URL"), "{url}: {error}");
+            for secret in ["hunt", "er2", "me:"] {
+                assert!(!error.contains(secret), "{url}: {error}");
+            }
         }
+    }
+
+    #[test]
+    fn keys_that_others_can_read_are_noted() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let home = home(folder.path());
+        let none = LayaSettings::default();
+        write(
+            folder.path(),
+            "agent/auth.json",
+            "\u{feff}{\"laya\":{\"type\":\"api_key\",\"key\":\"stored\"}}",
+        );
+        let path = folder.path().join("agent/auth.json");
+        for (mode, noted) in [(0o600, false), (0o400, false), (0o640, true), (0o604, true)] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            let router = home.router(&none, &|_| None).unwrap();
+            assert_eq!(
+                (router.key.as_str(), !router.notes.is_empty()),
+                ("stored", noted),
+                "{mode:o}"
+            );
+        }
+        let notes = home.router(&none, &|_| None).unwrap().notes;
+        assert!(
+            notes[0].contains("auth.json") && notes[0].contains("0604"),
+            "{notes:?}"
+        );
     }
 }

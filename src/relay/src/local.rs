@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::time::Instant;
 
-use api::RouteRequest;
 use api::routing_policy::{PrivacySpec, RequestTextSpec, RoutingPolicySpec};
+use api::{FieldError, RouteRequest};
 use jiff::Timestamp;
 use routing::decide::{Client, Decided, Explain, Judgement, Moment, NothingKnown, decide, prepare};
 use routing::keywords::GroupFile;
@@ -16,9 +16,20 @@ use routing::settings::LayaSettings;
 use crate::error::{CliError, Exit};
 use crate::recent::Recent;
 
+/// Largest keyword file, in bytes.
+const MAX_KEYWORDS: u64 = 1 << 20;
+
 /// A decider of this process.
 pub(crate) struct Local {
     policy: Policy,
+}
+
+/// Why nothing was decided.
+pub(crate) enum LocalError {
+    /// Fields of the request.
+    Refused(Vec<FieldError>),
+    /// Anything else.
+    Other(CliError),
 }
 
 impl Local {
@@ -43,10 +54,10 @@ impl Local {
         })?;
         if let Some(path) = &settings.keywords {
             let path = Path::new(path);
-            let text =
-                std::fs::read_to_string(path).map_err(|error| CliError::file(path, error))?;
+            let file = files::read_text(path, MAX_KEYWORDS)
+                .map_err(|error| CliError::file(path, error))?;
             let edits =
-                GroupFile::parse_toml(&text).map_err(|error| CliError::file(path, error))?;
+                GroupFile::parse_toml(&file.text).map_err(|error| CliError::file(path, error))?;
             policy = policy.with_keywords(&edits, today).map_err(|problems| {
                 let lines: Vec<_> = problems
                     .iter()
@@ -55,6 +66,8 @@ impl Local {
                 CliError::file(path, lines.join("; "))
             })?;
         }
+        // They are compiled when they are first needed, which is no part of judging a request.
+        let _ = policy.keywords();
         Ok(Self { policy })
     }
 
@@ -65,26 +78,22 @@ impl Local {
         recent: &mut Recent,
         fallback: Option<Fallback>,
         explain: Explain,
-    ) -> Result<Decided, CliError> {
+    ) -> Result<Decided, LocalError> {
         let arrived = Instant::now();
         let now = Timestamp::now();
         let mut random = [0; 28];
         getrandom::fill(&mut random).map_err(|error| {
-            CliError::new(Exit::Failed, format!("cannot get random numbers: {error}"))
+            let line = format!("cannot get random numbers: {error}");
+            LocalError::Other(CliError::new(Exit::Failed, line))
         })?;
         let previous = recent.previous(request);
         let prepared = prepare(request, &self.policy, Client::Own, previous.as_deref(), now)
-            .map_err(|errors| {
-                let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
-                CliError::usage(lines.join("; "))
-            })?;
+            .map_err(LocalError::Refused)?;
         let elapsed_millis = || arrived.elapsed().as_secs_f64() * 1e3;
         let moment = Moment::new(now, random, &elapsed_millis, explain);
         let judgement = Judgement::Rules { fallback };
-        let decided = decide(&prepared, judgement, &NothingKnown, moment).map_err(|none| {
-            CliError::new(Exit::NoCandidate, none.to_string())
-                .hint("name providers with `--providers`, or models of a tier in `laya.models` of settings.json")
-        })?;
+        let decided = decide(&prepared, judgement, &NothingKnown, moment)
+            .map_err(|none| LocalError::Other(CliError::no_candidate(none.to_string())))?;
         if decided.store {
             recent.insert(&decided.decision);
         }

@@ -5,6 +5,7 @@ mod error;
 mod home;
 mod local;
 mod recent;
+mod refused;
 mod route;
 mod terminal;
 
@@ -12,7 +13,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use error::Exit;
+use cli::Said;
+use error::{CliError, Exit};
 
 /// Picks the cheapest model, effort, role, tools and validation that are likely to get a coding task right.
 #[derive(Debug, Parser)]
@@ -36,20 +38,25 @@ Examples:
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => {
-            // Help and version are answers, everything else is a wrong use.
-            let exit = if error.use_stderr() {
-                Exit::Usage
-            } else {
-                Exit::Done
-            };
-            let _ = error.print();
-            return ExitCode::from(exit as u8);
-        }
+        Err(stopped) => return stop(stopped),
     };
-    let result = match arguments.command {
+    end(match arguments.command {
         Command::Route(arguments) => route::run(&arguments),
-    };
+    })
+}
+
+/// Says what the parser has to say instead of running anything.
+fn stop(stopped: clap::Error) -> ExitCode {
+    match cli::said(stopped) {
+        Said::Answer(text) => end(terminal::written(cli::print(&text)).map(|_| Exit::Done)),
+        Said::Misuse(misuse) => {
+            terminal::tell(&misuse.render("relay"));
+            ExitCode::from(Exit::Usage as u8)
+        }
+    }
+}
+
+fn end(result: Result<Exit, CliError>) -> ExitCode {
     match result {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(error) => {

@@ -7,8 +7,10 @@ mod input;
 mod table;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use api::problem::Problem;
 use api::{Decision, RouteRequest};
 use clap::{Args, ValueEnum};
 use decision::vocabulary::{Effort, Tier};
@@ -18,11 +20,12 @@ use routing::registry::ModelRef;
 use routing::request::{Constraints, RequestSettings};
 use routing::settings::LayaSettings;
 
-use crate::client::{Asked, Client};
+use crate::client::{Asked, Client, Undecided};
 use crate::error::{CliError, Exit};
 use crate::home::Home;
-use crate::local::Local;
+use crate::local::{Local, LocalError};
 use crate::recent::Recent;
+use crate::refused::{ProfileFrom, refused};
 use crate::terminal::{ColorChoice, Styles, escape, tell, written};
 
 /// Arguments of `relay route`.
@@ -97,6 +100,11 @@ Examples:
   git log -1 --format=%B | relay route -o json -
   relay route --batch requests.jsonl -o json
 
+Environment:
+  LAYA_BASE_URL   address of the router, unless `laya.baseUrl` in settings.json names one
+  LAYA_API_KEY    its key, unless auth.json holds one for `laya`
+  RELAY_HOME      folder of your files, instead of ~/.relay; settings are in <RELAY_HOME>/agent/settings.json
+
 Exit codes: 0 decided, 1 other error (or a bad line of a batch), 2 bad arguments or input,
 3 no model can run it, 4 no router answers and --no-fallback was given";
 
@@ -120,12 +128,18 @@ pub(crate) fn run(arguments: &RouteArguments) -> Result<Exit, CliError> {
         tell(&format!("note: {}\n", escape(note)));
     }
     let router = home.router(&settings.laya, &environment)?;
+    for note in &router.notes {
+        tell(&format!("note: {}\n", escape(note)));
+    }
     let timeout = Duration::from_millis(u64::from(settings.laya.timeout_millis));
     let mut decider = Decider {
         client: Some(Client::new(router, timeout)),
         local: None,
         recent: Recent::new(),
+        untold: None,
+        keywords: settings.laya.keywords.clone(),
         settings: settings.laya,
+        settings_file: settings.file,
         fallback: if arguments.no_fallback {
             OnUnreachable::Fail
         } else {
@@ -137,7 +151,7 @@ pub(crate) fn run(arguments: &RouteArguments) -> Result<Exit, CliError> {
     }
     let text = input::text(arguments.text.as_deref().unwrap_or_default())?;
     let request = request(arguments, &decider.settings, text);
-    let outcome = decider.decide(&request, arguments.explain)?;
+    let outcome = decider.decide(&request, profile_from(arguments), arguments.explain)?;
     print(arguments, &outcome)?;
     Ok(Exit::Done)
 }
@@ -170,6 +184,14 @@ fn request(arguments: &RouteArguments, laya: &LayaSettings, text: String) -> Rou
     }
 }
 
+/// A profile that no flag names comes from the settings.
+fn profile_from(arguments: &RouteArguments) -> ProfileFrom {
+    match &arguments.profile {
+        Some(_) => ProfileFrom::Request,
+        None => ProfileFrom::Settings,
+    }
+}
+
 /// What happens when no router answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OnUnreachable {
@@ -183,7 +205,20 @@ struct Decider {
     local: Option<Local>,
     recent: Recent,
     settings: LayaSettings,
+    settings_file: PathBuf,
     fallback: OnUnreachable,
+    /// Why no router decides, until something was decided here and that was said.
+    untold: Option<StepDown>,
+    /// Words that do not count where a router decides, until that was said.
+    keywords: Option<String>,
+}
+
+/// Why this process decides.
+struct StepDown {
+    /// No router, or a busy one.
+    told: String,
+    /// How to have one.
+    advice: &'static str,
 }
 
 /// A decision and, if asked for, how it came about.
@@ -193,17 +228,29 @@ struct Outcome {
 }
 
 impl Decider {
-    fn decide(&mut self, request: &RouteRequest, explain: bool) -> Result<Outcome, CliError> {
+    fn decide(
+        &mut self,
+        request: &RouteRequest,
+        profile: ProfileFrom,
+        explain: bool,
+    ) -> Result<Outcome, CliError> {
+        // What cannot be is not worth a question, and a question would say more than what is wrong.
+        request
+            .check()
+            .map_err(|errors| refused("", &errors, &self.settings_file, profile))?;
         if let Some(client) = &self.client {
             match client.route(request, explain)? {
                 Asked::Decided(answer) => {
+                    let address = client.router().origin.clone();
+                    self.tell_of_keywords(&address);
                     self.recent.routed(request, &answer.decision);
                     return Ok(Outcome {
                         decision: answer.decision,
                         trace: answer.trace,
                     });
                 }
-                Asked::Unreachable(why) => self.step_down(&why)?,
+                Asked::Refused(problem) => return Err(self.obeyed(&problem, profile)),
+                Asked::Undecided(undecided) => self.step_down(&undecided)?,
             }
         }
         let local = match &mut self.local {
@@ -211,34 +258,93 @@ impl Decider {
             none => none.insert(Local::new(&self.settings)?),
         };
         let explain = if explain { Explain::Yes } else { Explain::No };
-        let decided = local.decide(
-            request,
-            &mut self.recent,
-            Some(Fallback::RouterUnreachable),
-            explain,
-        )?;
+        let fallback = Some(Fallback::RouterUnreachable);
+        let decided = local.decide(request, &mut self.recent, fallback, explain);
+        let decided = decided.map_err(|error| self.undecided(error, profile))?;
+        self.tell_of_step_down();
         Ok(Outcome {
             decision: decided.decision,
             trace: decided.trace,
         })
     }
 
-    /// Says once that no router answers, and asks it no more.
-    fn step_down(&mut self, why: &str) -> Result<(), CliError> {
+    /// A router that refuses is obeyed, in the words of who asked.
+    fn obeyed(&self, problem: &Problem, profile: ProfileFrom) -> CliError {
+        let line = format!("the router refused: {}", problem.detail);
+        let error = match problem.slug() {
+            "no-candidate" => return CliError::no_candidate(line),
+            "invalid-request" if !problem.errors.is_empty() => refused(
+                "the router refused: ",
+                &problem.errors,
+                &self.settings_file,
+                profile,
+            ),
+            "invalid-request" | "malformed-json" | "too-large" => CliError::usage(line),
+            "unauthorized" => {
+                let credentials = self.client.as_ref().map(|client| client.router());
+                let stored = credentials.map_or_else(String::new, |router| {
+                    format!(", or as `laya` into {}", router.credentials.display())
+                });
+                CliError::new(Exit::Failed, line)
+                    .hint(format!("its key goes into LAYA_API_KEY{stored}"))
+            }
+            _ => CliError::new(Exit::Failed, line),
+        };
+        match &problem.hint {
+            Some(hint) => error.or_hint(|| hint.clone()),
+            None => error,
+        }
+    }
+
+    /// Why nothing was decided here. That no router was asked may be the reason: it may know more names.
+    fn undecided(&self, error: LocalError, profile: ProfileFrom) -> CliError {
+        let error = match error {
+            LocalError::Refused(errors) => refused("", &errors, &self.settings_file, profile),
+            LocalError::Other(error) => error,
+        };
+        match &self.untold {
+            Some(StepDown { told, .. }) => {
+                error.or_hint(|| format!("{told}, so only what is built in was known"))
+            }
+            None => error,
+        }
+    }
+
+    /// Asks the router no more.
+    fn step_down(&mut self, why: &Undecided) -> Result<(), CliError> {
         let Some(client) = self.client.take() else {
             return Ok(());
         };
-        let told = format!("no router at {} ({why})", client.address());
+        let told = why.describe(&client.router().origin);
         if self.fallback == OnUnreachable::Fail {
-            return Err(
-                CliError::new(Exit::Unreachable, told).hint("start one with `relayd router`")
-            );
+            return Err(CliError::new(Exit::Unreachable, told).hint(why.hint()));
         }
-        tell(&format!(
-            "note: {}; decided in this process by rules. To start one: relayd router\n",
-            escape(&told)
-        ));
+        let advice = match why {
+            Undecided::Absent(_) => ". To start one: relayd router",
+            Undecided::Stranger(_) | Undecided::Busy(_) => "",
+        };
+        self.untold = Some(StepDown { told, advice });
         Ok(())
+    }
+
+    /// Says once that this process decided, now that it did.
+    fn tell_of_step_down(&mut self) {
+        if let Some(StepDown { told, advice }) = self.untold.take() {
+            let told = escape(&told);
+            tell(&format!(
+                "note: {told}; decided in this process by rules{advice}\n"
+            ));
+        }
+    }
+
+    /// Says once that the user's words did not count.
+    fn tell_of_keywords(&mut self, address: &str) {
+        if let Some(path) = self.keywords.take() {
+            let told = format!(
+                "the words of {path} (`laya.keywords`) count only where this process decides; the router at {address} has its own"
+            );
+            tell(&format!("note: {}\n", escape(&told)));
+        }
     }
 }
 

@@ -196,6 +196,16 @@ fn refuses_bad_arguments_with_code_2() {
             "profile: `cheap` is unknown",
         ),
         (
+            "a profile of any length",
+            vec!["route", "--profile", &long, "x y"],
+            "profile: has 100001 UTF-16 units, limit 128",
+        ),
+        (
+            "the virtual model",
+            vec!["route", "--model", "laya/auto", "x y"],
+            "constraints.model: `laya/auto` stands for",
+        ),
+        (
             "blank",
             vec!["route", "  \n "],
             "request: must not be blank",
@@ -218,6 +228,156 @@ fn refuses_bad_arguments_with_code_2() {
         assert_eq!(code(&output), 2, "{name}: {}", err(&output));
         assert!(err(&output).contains(told), "{name}: {}", err(&output));
         assert_eq!(out(&output), "", "{name}");
+        // One line and a hint: nothing was decided, so nothing is noted, and nothing is quoted without end.
+        assert!(
+            err(&output).starts_with("relay: "),
+            "{name}: {}",
+            err(&output)
+        );
+        assert!(!err(&output).contains("note: "), "{name}: {}", err(&output));
+        assert!(err(&output).len() < 1000, "{name}");
+    }
+}
+
+/// Nothing that lies where a file should be can hold the program or fill its memory.
+#[test]
+fn what_is_no_file_is_refused_by_its_name() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    for kind in ["pipe", "device"] {
+        for name in [
+            "agent/settings.json",
+            "agent/auth.json",
+            "daemon/endpoint.json",
+            "words.toml",
+        ] {
+            let home = home();
+            let path = home.path().join(name);
+            let settings = home.path().join("agent/settings.json");
+            for path in [&path, &settings] {
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            }
+            if name == "words.toml" {
+                let text = serde_json::json!({"laya": {"keywords": path}});
+                std::fs::write(settings, text.to_string()).unwrap();
+            }
+            match kind {
+                "pipe" => mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap(),
+                _ => std::os::unix::fs::symlink("/dev/zero", &path).unwrap(),
+            }
+            let mut command = relay(home.path());
+            command.args(["route", "x y"]);
+            if name.contains("endpoint") {
+                command.env_remove("LAYA_BASE_URL");
+            }
+            let output = command.output().unwrap();
+            let told = format!("{}: is a {kind}, not a regular file", path.display());
+            assert_eq!((code(&output), out(&output).as_str()), (1, ""), "{name}");
+            assert!(err(&output).contains(&told), "{name}: {}", err(&output));
+        }
+    }
+}
+
+#[test]
+fn a_batch_may_come_through_a_named_pipe() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let home = home();
+    let pipe = home.path().join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let writer = {
+        let pipe = pipe.clone();
+        std::thread::spawn(move || std::fs::write(pipe, "{\"request\":\"Fix the pager\"}\n"))
+    };
+    let output = run(home.path(), &["route", "--batch", pipe.to_str().unwrap()]);
+    writer.join().unwrap().unwrap();
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    assert!(out(&output).starts_with("balanced  "), "{}", out(&output));
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_file() {
+    let home = home();
+    let write = |name: &str, text: &str| {
+        let path = home.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, format!("\u{feff}{text}")).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    write("agent/settings.json", r#"{"laya":{"policy":"economy"}}"#);
+    let auth = write(
+        "agent/auth.json",
+        r#"{"laya":{"type":"api_key","key":"stored"}}"#,
+    );
+    let batch = write("lines.jsonl", "{\"request\":\"Fix the pager\"}\n");
+    let output = run(home.path(), &["route", "-o", "json", "--batch", &batch]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let record: Value = serde_json::from_str(&out(&output)).unwrap();
+    assert_eq!(record["profile"], "economy");
+    let told = format!("note: {auth} holds keys and has mode 0");
+    assert!(err(&output).contains(&told), "{}", err(&output));
+}
+
+#[test]
+fn an_address_is_refused_without_its_password() {
+    let home = home();
+    let output = relay(home.path())
+        .args(["route", "x y"])
+        .env("LAYA_BASE_URL", "http://me:hunter2@127.0.0.1:9")
+        .output()
+        .unwrap();
+    assert_eq!((code(&output), out(&output).as_str()), (2, ""));
+    assert_eq!(
+        err(&output),
+        "relay: the address of the router in LAYA_BASE_URL must not hold a user name or a password\n\
+         hint: the key of a router goes into LAYA_API_KEY or auth.json\n"
+    );
+}
+
+#[test]
+fn arguments_reach_no_terminal_raw() {
+    let home = home();
+    let nasty = "\u{1b}]0;owned\u{7}\u{202e}\r\n";
+    let flag = format!("--{nasty}");
+    for arguments in [
+        &["route", &flag, "x"][..],
+        &["route", "--tier", nasty, "x"],
+        &["route", "--model", nasty, "x"],
+        &["route", "--output", nasty, "x"],
+        &["route", "--profile", nasty, "x"],
+        &["route", "x", nasty],
+        &[nasty],
+    ] {
+        let output = run(home.path(), arguments);
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", err(&output));
+        let bad = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!err(&output).contains(bad), "{:?}", err(&output));
+    }
+    let output = run(home.path(), &["route", "--tire", "fast", "x"]);
+    assert_eq!(
+        err(&output),
+        "relay: unexpected argument '--tire' found\nhint: a similar argument exists: '--tier'\n"
+    );
+}
+
+/// A full disk is an error, unlike a reader that has seen enough.
+#[test]
+fn help_that_cannot_be_written_is_an_error() {
+    let home = home();
+    for arguments in [&["--help"][..], &["--version"], &["route", "--help"]] {
+        let full = std::fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let output = relay(home.path())
+            .args(arguments)
+            .stdout(full)
+            .output()
+            .unwrap();
+        assert_eq!(code(&output), 1, "{arguments:?}: {}", err(&output));
+        assert!(
+            err(&output).contains("cannot write to standard output"),
+            "{}",
+            err(&output)
+        );
     }
 }
 
@@ -388,6 +548,24 @@ fn the_users_settings_hold_and_damaged_files_are_named() {
             "laya.baseUrl",
         ),
         (
+            "an unknown profile",
+            r#"{"laya":{"policy":"cheap"}}"#,
+            "",
+            "settings.json: laya.policy: `cheap` is unknown; there are",
+        ),
+        (
+            "a model twice",
+            r#"{"laya":{"models":{"fast":["a/b","a/b"]}}}"#,
+            "",
+            "laya.models.fast[1]: `a/b` is listed twice",
+        ),
+        (
+            "an address with a password",
+            r#"{"laya":{"baseUrl":"http://me:hunter2@a"}}"#,
+            "",
+            "laya.baseUrl: must not hold a user name or a password",
+        ),
+        (
             "no such keyword file",
             r#"{"laya":{"keywords":"/nowhere/words.toml"}}"#,
             "",
@@ -411,6 +589,12 @@ fn the_users_settings_hold_and_damaged_files_are_named() {
         let output = run(home.path(), &["route", "Rename the author field"]);
         assert_eq!(code(&output), 1, "{name}: {}", err(&output));
         assert!(err(&output).contains(told), "{name}: {}", err(&output));
+        assert!(
+            !err(&output).contains("hunter2"),
+            "{name}: {}",
+            err(&output)
+        );
+        assert!(!err(&output).contains("note: "), "{name}: {}", err(&output));
     }
     write(&with_words);
     std::fs::write(
@@ -441,5 +625,19 @@ fn help_and_version_are_answers() {
         );
     }
     let help = out(&run(home.path(), &["route", "--help"]));
-    assert!(help.contains("Exit codes: 0 decided"), "{help}");
+    for told in [
+        "Exit codes: 0 decided",
+        "LAYA_BASE_URL",
+        "LAYA_API_KEY",
+        "RELAY_HOME",
+    ] {
+        assert!(help.contains(told), "{told}: {help}");
+    }
+    let output = run(home.path(), &[]);
+    assert_eq!((code(&output), out(&output).as_str()), (2, ""));
+    assert!(
+        err(&output).contains("Usage: relay <COMMAND>"),
+        "{}",
+        err(&output)
+    );
 }

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use cli::{WrongUse, escape};
+use cli::{Misuse, escape};
 use router::PolicyFileError;
 use service::config::ConfigError;
 use service::http::TokenError;
@@ -21,8 +21,8 @@ const EXIT_LISTEN: u8 = 3;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RelaydError {
     /// The arguments are wrong.
-    #[error("{}", .0.line)]
-    Usage(WrongUse),
+    #[error("the arguments are wrong")]
+    Usage(Misuse),
     /// A setting is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -99,7 +99,6 @@ impl RelaydError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Usage(wrong) => Some(wrong.hint.clone()),
             Self::Config(_) => Some("`relayd router --print-config` shows each setting and where it comes from".into()),
             Self::Tokens(TokenError::TooOpen { path, .. }) => Some(format!("chmod 600 {}", path.display())),
             Self::NoTokens { .. } => Some(
@@ -114,6 +113,9 @@ impl RelaydError {
     /// The line with its causes, and the hint, as they go to standard error. Control characters are escaped: paths and
     /// files are not ours.
     pub(crate) fn render(&self) -> String {
+        if let Self::Usage(misuse) = self {
+            return misuse.render("relayd");
+        }
         let mut line = self.to_string();
         let mut cause = self.source();
         while let Some(error) = cause {

@@ -9,6 +9,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use cli::Said;
 
 use error::RelaydError;
 
@@ -81,11 +82,13 @@ fn main() -> ExitCode {
 fn run() -> Result<(), RelaydError> {
     let Arguments { command } = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) if error.use_stderr() => return Err(RelaydError::Usage(cli::wrong_use(error))),
-        // Help and version are answers.
-        Err(answer) => {
-            return cli::print(&answer.render().to_string())
-                .map_err(RelaydError::start("write to standard output"));
+        Err(stopped) => {
+            return match cli::said(stopped) {
+                Said::Answer(text) => {
+                    cli::print(&text).map_err(RelaydError::start("write to standard output"))
+                }
+                Said::Misuse(misuse) => Err(RelaydError::Usage(misuse)),
+            };
         }
     };
     match command {

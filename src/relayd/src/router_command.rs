@@ -65,6 +65,8 @@ fn active_policy(settings: &RouterSettings) -> Result<ActivePolicy, RelaydError>
         Some(path) => ActivePolicy::of_file(path, today)?,
         None => ActivePolicy::built_in(today)?,
     };
+    // Keyword lists are compiled when they are first needed; not at the cost of the first request.
+    let _ = active.policy.keywords();
     for problem in &active.policy.warnings {
         tracing::warn!(path = problem.path, message = problem.message, "policy");
     }

@@ -9,12 +9,15 @@ use std::path::Path;
 use decision::vocabulary::Tier;
 use serde::Deserialize;
 
-use super::{Decider, Output, RouteArguments, json, request};
+use super::{Decider, Output, RouteArguments, json, profile_from, request};
 use crate::error::{CliError, Exit};
+use crate::refused::ProfileFrom;
 use crate::terminal::{Reader, escape, tell, written};
 
 /// More than the longest line can have: a request of 100 000 units with every unit escaped.
 const MAX_LINE: u64 = 1 << 20;
+
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// One line of the file.
 #[derive(Debug, Deserialize)]
@@ -52,7 +55,11 @@ pub(super) fn run(
         && let Some(line) = next_line(&mut reader).map_err(|error| CliError::file(path, error))?
     {
         number += 1;
-        let decided = line.and_then(|line| decide(arguments, decider, &line));
+        let decided = line.and_then(|line| {
+            // Some editors mark the file, not the line.
+            let marked = line.strip_prefix(BYTE_ORDER_MARK).filter(|_| number == 1);
+            decide(arguments, decider, marked.unwrap_or(&line))
+        });
         match decided {
             Ok(None) => continue,
             Ok(Some((text, tier))) => {
@@ -118,9 +125,13 @@ fn decide(
     let line: Line =
         serde_json::from_str(text).map_err(|error| CliError::usage(without_line(&error)))?;
     let mut request = request(arguments, &decider.settings, line.request);
+    let profile = match line.profile {
+        Some(_) => ProfileFrom::Request,
+        None => profile_from(arguments),
+    };
     request.profile = line.profile.or(request.profile);
     request.conversation_id = line.conversation_id;
-    let decision = decider.decide(&request, false)?.decision;
+    let decision = decider.decide(&request, profile, false)?.decision;
     let tier = decision.selected.tier;
     let text = match arguments.output {
         Output::Json => json(&decision)?,

@@ -1,9 +1,10 @@
 //! The settings `laya.*` of a client (routing.md 20): parsed from the `laya` object of its settings files, every value
 //! checked, unknown keys told. Reading files, trust and environment belong to the client.
 
+mod address;
 mod read;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use decision::vocabulary::Tier;
@@ -12,6 +13,8 @@ use serde_json::{Map, Value};
 use crate::registry::ModelRef;
 use crate::tool_routing::ToolRouting;
 use read::Reader;
+
+pub use address::{BadAddress, origin};
 
 /// Where clients find the router when nothing says otherwise.
 pub const DEFAULT_BASE_URL: &str = "http://127.0.0.1:8737/v1";
@@ -225,8 +228,15 @@ impl LayaSettings {
     /// Each tier that is named is replaced whole.
     fn apply_models(&mut self, reader: &mut Reader, path: &str, value: &Value) {
         let tiers: Vec<&str> = Tier::ALL.iter().map(|tier| tier.as_str()).collect();
+        let mut named = HashSet::new();
         reader.object(path, value, &tiers, |reader, key, path, value| {
             let models = reader.models(path, value, MOST_MODELS);
+            for (at, model) in models.iter().flatten().enumerate() {
+                if !named.insert(model.clone()) {
+                    let message = format!("`{model}` is listed twice; a model has one tier");
+                    reader.problem(&format!("{path}[{at}]"), message);
+                }
+            }
             if let (Ok(tier), Some(models)) = (key.parse(), models) {
                 self.tiers.insert(tier, models);
             }
@@ -461,6 +471,26 @@ mod tests {
                 json!({"policy": 3}),
                 "laya.policy",
                 "expected the name of a profile, got a number",
+            ),
+            (
+                json!({"models": {"fast": ["a/b", "a/b"]}}),
+                "laya.models.fast[1]",
+                "`a/b` is listed twice; a model has one tier",
+            ),
+            (
+                json!({"models": {"fast": ["a/b"], "strong": ["a/c", "a/b"]}}),
+                "laya.models.strong[1]",
+                "`a/b` is listed twice; a model has one tier",
+            ),
+            (
+                json!({"baseUrl": "https://me:secret@router.example"}),
+                "laya.baseUrl",
+                "must not hold a user name or a password",
+            ),
+            (
+                json!({"baseUrl": "me:secret@router.example"}),
+                "laya.baseUrl",
+                "must begin with http:// or https://",
             ),
             (
                 json!({"baseUrl": "127.0.0.1:8737"}),

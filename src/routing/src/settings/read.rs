@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde_json::Value;
 
+use super::address::{BadAddress, origin};
 use super::{Layer, Problem};
 use crate::registry::ModelRef;
 use crate::tool_routing::ToolRouting;
@@ -27,7 +28,7 @@ impl Reader {
         }
     }
 
-    fn problem(&mut self, path: &str, message: String) {
+    pub(super) fn problem(&mut self, path: &str, message: String) {
         self.problems.push(Problem {
             layer: self.layer,
             path: path.to_owned(),
@@ -161,18 +162,16 @@ impl Reader {
         let Some(url) = value.as_str() else {
             return self.expected(path, expected, value);
         };
-        let rest = url
-            .strip_prefix("http://")
-            .or_else(|| url.strip_prefix("https://"));
-        let is_address = rest.is_some_and(|rest| {
-            !rest.is_empty()
-                && !rest.starts_with(['/', ':', '?', '#'])
-                && !rest.contains(|c: char| c.is_whitespace() || c.is_control())
-        });
-        if is_address {
-            Some(url.to_owned())
-        } else {
-            self.expected_other(path, expected, value)
+        match origin(url) {
+            Ok(_) => Some(url.to_owned()),
+            // Only what cannot hold a password is shown.
+            Err(BadAddress::Scheme) if !url.contains('@') => {
+                self.expected_other(path, expected, value)
+            }
+            Err(error) => {
+                self.problem(path, error.to_string());
+                None
+            }
         }
     }
 
