@@ -8,6 +8,7 @@ use router::{ActivePolicy, RouterMetrics, RouterParts};
 use routing::decide::Client;
 use service::http::{Admission, AdmissionLimits, Authority, HostRule, HttpMetrics, Origins, Stack};
 use service::runtime::Readiness;
+use service::telemetry::trace::Traces;
 
 pub(crate) fn app(policy: &Arc<ActivePolicy>) -> Router {
     let registry = Registry::new();
@@ -22,6 +23,7 @@ pub(crate) fn app(policy: &Arc<ActivePolicy>) -> Router {
             origins: Arc::new(Origins::new(Vec::new(), HostRule::LoopbackOnly)),
             authority: Arc::new(Authority::Open),
             admission: Arc::new(Admission::new(AdmissionLimits::default())),
+            traces: Traces::off(),
         },
         registry,
     })
