@@ -13,6 +13,7 @@ use routing::decide::{
 use serde::Serialize;
 use service::http::Tenant;
 use service::problem::Failure;
+use service::telemetry::trace;
 use tokio::sync::Semaphore;
 
 use crate::metrics::RouterMetrics;
@@ -62,11 +63,11 @@ impl Decider {
         }
         let permit = self.long.clone().acquire_owned().await;
         let decider = self.clone();
-        let decided = tokio::task::spawn_blocking(move || {
+        let decided = tokio::task::spawn_blocking(trace::carry_blocking(move || {
             // Held to the end of the work, not to that of the wait for it. Never closed, so there is one.
             let _permit = permit;
             decider.decide_now(&arrival)
-        });
+        }));
         match decided.await {
             Ok(decided) => decided,
             // Raised again here, where it is caught, counted and answered like any other.
@@ -112,9 +113,10 @@ impl Decider {
         let Decided {
             decision,
             store,
-            trace,
+            trace: steps,
             corrects: _,
         } = decided;
+        trace::decision(decision.id);
         tracing::debug!(
             decision = %decision.id,
             tier = decision.selected.tier.as_str(),
@@ -122,7 +124,7 @@ impl Decider {
             source = decision.assessment.source.as_str(),
             "decided"
         );
-        let body = write(&decision, trace.as_ref())?;
+        let body = write(&decision, steps.as_ref())?;
         if store {
             self.recent.remember(tenant, Arc::new(decision));
         }
