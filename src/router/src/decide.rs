@@ -13,7 +13,6 @@ use routing::decide::{
 use serde::Serialize;
 use service::http::Tenant;
 use service::problem::Failure;
-use service::telemetry::trace;
 use tokio::sync::Semaphore;
 
 use crate::metrics::RouterMetrics;
@@ -63,11 +62,12 @@ impl Decider {
         }
         let permit = self.long.clone().acquire_owned().await;
         let decider = self.clone();
-        let decided = tokio::task::spawn_blocking(trace::carry_blocking(move || {
-            // Held to the end of the work, not to that of the wait for it. Never closed, so there is one.
-            let _permit = permit;
-            decider.decide_now(&arrival)
-        }));
+        let decided =
+            tokio::task::spawn_blocking(service::telemetry::trace::carry_blocking(move || {
+                // Held to the end of the work, not to that of the wait for it. Never closed, so there is one.
+                let _permit = permit;
+                decider.decide_now(&arrival)
+            }));
         match decided.await {
             Ok(decided) => decided,
             // Raised again here, where it is caught, counted and answered like any other.
@@ -113,10 +113,10 @@ impl Decider {
         let Decided {
             decision,
             store,
-            trace: steps,
+            trace,
             corrects: _,
         } = decided;
-        trace::decision(decision.id);
+        service::telemetry::trace::decision(decision.id);
         tracing::debug!(
             decision = %decision.id,
             tier = decision.selected.tier.as_str(),
@@ -124,7 +124,7 @@ impl Decider {
             source = decision.assessment.source.as_str(),
             "decided"
         );
-        let body = write(&decision, steps.as_ref())?;
+        let body = write(&decision, trace.as_ref())?;
         if store {
             self.recent.remember(tenant, Arc::new(decision));
         }
