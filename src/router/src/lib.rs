@@ -8,6 +8,7 @@ mod policy;
 mod read;
 mod recent;
 mod route;
+pub mod servers;
 
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ pub use metrics::RouterMetrics;
 pub use policy::{ActivePolicy, PolicyFileError};
 
 use decide::Decider;
+use servers::Servers;
 
 /// Prefix of every metric of the router.
 pub const METRICS_PREFIX: &str = "relay_router";
@@ -34,6 +36,8 @@ pub struct RouterParts {
     pub policy: Arc<ActivePolicy>,
     /// Whether clients own this router or share it.
     pub client: Client,
+    /// The decision models behind it.
+    pub servers: Servers,
     /// Its metrics.
     pub metrics: RouterMetrics,
     /// Everything `/metrics` shows.
@@ -49,6 +53,7 @@ pub fn app(parts: RouterParts) -> Router {
     let RouterParts {
         policy,
         client,
+        servers,
         metrics,
         registry,
         readiness,
@@ -76,5 +81,6 @@ pub fn app(parts: RouterParts) -> Router {
         open,
         unqueued,
         guarded,
+        detail: servers::routes(servers),
     })
 }
