@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use cli::{Misuse, escape};
 use router::PolicyFileError;
-use router::servers::{ConfiguredServerError, TableError};
+use router::servers::{ConfiguredServerError, KeyError, TableError};
 use service::config::ConfigError;
 use service::http::TokenError;
 use service::listen::ListenError;
@@ -115,6 +115,10 @@ impl RelaydError {
         match self {
             Self::Config(_) => Some("`relayd router --print-config` shows each setting and where it comes from".into()),
             Self::Tokens(TokenError::TooOpen { path, .. }) => Some(format!("chmod 600 {}", path.display())),
+            Self::Server {
+                source: ConfiguredServerError::Key(KeyError::TooOpen { path, .. }),
+                ..
+            } => Some(format!("chmod 600 {}", path.display())),
             Self::NoTokens { .. } => Some(
                 "write lines `<tenant> <token>` to a file with mode 0600 and name it with --token-file".into(),
             ),

@@ -34,7 +34,8 @@ impl FromStr for ServerUrl {
         let authority = uri.authority().cloned().ok_or(ServerUrlError)?;
         let strange = authority.as_str().contains('@')
             || authority.host().is_empty()
-            || authority.as_str().ends_with(':')
+            // A port that is none is no reason for another one.
+            || authority.port_u16().is_none() && authority.as_str() != authority.host()
             || uri.query().is_some()
             || text.contains('#');
         if strange || authority.port_u16() == Some(0) {

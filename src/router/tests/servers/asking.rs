@@ -149,7 +149,7 @@ async fn a_kept_connection_that_the_server_closed_costs_nothing() {
     let ask = async || behind.servers.ask("Fix it", "task", within(5000)).await;
     assert!(ask().await.is_ok());
     assert_eq!(fake.connections(), 1, "looks and questions share it");
-    drop(fake);
+    fake.stop().await;
     let fake = FakeLaya::start_at(address, Says::relay()).await;
     assert!(ask().await.is_ok(), "restarted between two questions");
     assert_eq!(fake.calls(), 1);

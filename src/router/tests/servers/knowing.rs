@@ -144,7 +144,7 @@ async fn one_that_is_gone_costs_no_call_and_is_asked_again_when_it_is_back() {
     let fake = FakeLaya::start(Says::relay()).await;
     let address = fake.address();
     let behind = Behind::new(vec![target("one", &fake)], 1).await;
-    drop(fake);
+    fake.stop().await;
     assert_eq!(reason(&behind).await, Fallback::Unreachable);
     assert_eq!(reason(&behind).await, Fallback::BreakerOpen);
     until("looks fail too", || {

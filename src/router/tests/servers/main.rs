@@ -81,7 +81,7 @@ impl Behind {
             .iter()
             .find(|metric| metric.get_label()[0].value() == server)
             .expect("the server");
-        metric.get_gauge().value() > 0.5
+        metric.get_gauge().get_value() > 0.5
     }
 
     /// The whole router over these servers.

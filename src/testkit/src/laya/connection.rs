@@ -57,7 +57,9 @@ async fn requests(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
                 let (_waiting, now) = Counted::new(&shared.in_flight);
                 shared.peak.fetch_max(now, Ordering::SeqCst);
                 shared.behaviour().last = Some(seen.clone());
-                if !decide(&mut stream, &seen, &says, &fault).await? {
+                if fault == Fault::AcceptThenClose
+                    || !decide(&mut stream, &seen, &says, &fault).await?
+                {
                     return Ok(());
                 }
             }
@@ -170,8 +172,9 @@ async fn decide(
             stream
                 .write_all(b"HTTP/1.1 503 Service Unavailable\r\n")
                 .await?;
+            let line = format!("x-filler: {}\r\n", "0".repeat(4096));
             loop {
-                stream.write_all(b"x-filler: 0123456789\r\n").await?;
+                stream.write_all(line.as_bytes()).await?;
                 if gone_within(stream, Duration::from_millis(1)).await {
                     return Ok(false);
                 }

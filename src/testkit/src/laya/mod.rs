@@ -1,4 +1,4 @@
-//! A Laya server on a loopback port that answers every question with its first option, and fails as it is told.
+//! A Laya server on a loopback port that answers every question with its first option (by name), and fails as it is told.
 
 mod answers;
 mod connection;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use decision::relay_contract;
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{JoinHandle, JoinSet};
 
 /// What goes wrong with decisions.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,7 +44,7 @@ pub enum Fault {
     Status(u16, Option<u32>),
     /// The connection is reset once the request was read.
     Reset,
-    /// The connection is closed as soon as it is accepted.
+    /// A connection is closed as soon as it is accepted, one that is open at its next request.
     AcceptThenClose,
     /// `503` with a head that never ends.
     EndlessHead,
@@ -173,7 +173,7 @@ impl Shared {
 pub struct FakeLaya {
     address: SocketAddr,
     shared: Arc<Shared>,
-    accepting: AbortHandle,
+    accepting: JoinHandle<()>,
 }
 
 impl FakeLaya {
@@ -185,7 +185,7 @@ impl FakeLaya {
         Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), says).await
     }
 
-    /// Starts on this port, for example that of one which was dropped.
+    /// Starts on this port, for example that of one which was stopped.
     ///
     /// # Panics
     /// When the port is taken.
@@ -207,12 +207,19 @@ impl FakeLaya {
             peak: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
         });
-        let accepting = tokio::spawn(accept(listener, shared.clone())).abort_handle();
+        let accepting = tokio::spawn(accept(listener, shared.clone()));
         Self {
             address,
             shared,
             accepting,
         }
+    }
+
+    /// Stops it; its port is free then, and its connections are closed.
+    pub async fn stop(mut self) {
+        self.accepting.abort();
+        // It ends by being aborted.
+        let _ = (&mut self.accepting).await;
     }
 
     /// Where it listens.
