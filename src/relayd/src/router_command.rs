@@ -17,7 +17,8 @@ use service::http::{
     Admission, AdmissionLimits, Authority, HostRule, HttpMetrics, Origins, Stack, TokenFile,
 };
 use service::listen::{ListenAddress, PortTaken, bind};
-use service::runtime::{RuntimeBuilder, Signals, raise_file_limit};
+use service::runtime::{RuntimeBuilder, RuntimeError, Signals, raise_file_limit};
+use service::telemetry::trace::{FLUSH_DEADLINE, TraceMetrics, TraceSettings, Traces};
 use service::telemetry::{self, BuildInfo, ProcessMetrics, RepeatedError};
 
 use crate::RouterFlags;
@@ -46,6 +47,10 @@ pub(crate) fn run(flags: RouterFlags) -> Result<(), RelaydError> {
     for warning in &settings.effective.warnings {
         tracing::warn!("{warning}");
     }
+    let (trace_settings, ignored) = TraceSettings::of_environment(environment());
+    for warning in ignored {
+        tracing::warn!("{warning}");
+    }
     let policy = Arc::new(active_policy(&settings)?);
     let authority = Arc::new(authority(&settings)?);
     let targets = targets(&settings.servers)?;
@@ -53,7 +58,7 @@ pub(crate) fn run(flags: RouterFlags) -> Result<(), RelaydError> {
         .enable_all()
         .build()
         .map_err(RelaydError::start("start the asynchronous runtime"))?
-        .block_on(serve_router(settings, policy, authority, targets))
+        .block_on(serve_router(settings, policy, authority, targets, trace_settings))
 }
 
 /// The environment, with what is not UTF-8 made so: such a value is then refused by its setting, with its name.
@@ -121,6 +126,7 @@ async fn serve_router(
     policy: Arc<ActivePolicy>,
     authority: Arc<Authority>,
     targets: Vec<Target>,
+    trace_settings: Option<TraceSettings>,
 ) -> Result<(), RelaydError> {
     // Handlers first: a signal during start must not be lost.
     let signals = Signals::of_process().map_err(RelaydError::start("handle signals"))?;
@@ -151,6 +157,8 @@ async fn serve_router(
         .map_err(RelaydError::start("register metrics"))?;
     let servers = Servers::new(breaker_rule(&policy), server_metrics);
     servers.replace(targets)?;
+    let traces = traces(trace_settings.as_ref(), &process)
+        .map_err(RelaydError::start("register metrics"))?;
 
     let mut runtime = RuntimeBuilder::new(process.clone(), signals)
         .admin(admin)
@@ -172,6 +180,7 @@ async fn serve_router(
             )),
             authority: authority.clone(),
             admission: Arc::new(Admission::new(AdmissionLimits::default())),
+            traces: traces.clone(),
         },
     });
     let shutdown = runtime.shutdown();
@@ -215,7 +224,30 @@ async fn serve_router(
     {
         tracing::warn!(wanted = %settings.admin_listen.value, taken = %admin_address, "admin port was taken, a free one is used");
     }
-    Ok(runtime.run().await?)
+    let ended = runtime.run().await;
+    traces.finish(match ended {
+        Err(RuntimeError::Interrupted { .. }) => Duration::ZERO,
+        Ok(()) | Err(_) => FLUSH_DEADLINE,
+    });
+    Ok(ended?)
+}
+
+/// Where spans go. A collector that cannot be spoken to is no reason not to route.
+fn traces(
+    settings: Option<&TraceSettings>,
+    process: &ProcessMetrics,
+) -> prometheus::Result<Traces> {
+    let metrics = TraceMetrics::register(&process.registry)?;
+    let Some(settings) = settings else {
+        return Ok(Traces::off());
+    };
+    let errors = RepeatedError::new(process.log_suppressed.clone());
+    Ok(
+        Traces::start(settings, BUILD, metrics, errors).unwrap_or_else(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "traces are off");
+            Traces::off()
+        }),
+    )
 }
 
 fn metrics(

@@ -93,9 +93,10 @@ impl Decider {
         // Held while the text is read and not while a model is asked. Never closed, so there is one.
         let permit = self.long.clone().acquire_owned().await.ok();
         let runtime = tokio::runtime::Handle::current();
-        let decided = tokio::task::spawn_blocking(move || {
-            runtime.block_on(self.decide_after(&arrival, previous.as_deref(), permit))
-        });
+        let decided =
+            tokio::task::spawn_blocking(service::telemetry::trace::carry_blocking(move || {
+                runtime.block_on(self.decide_after(&arrival, previous.as_deref(), permit))
+            }));
         match decided.await {
             Ok(decided) => decided,
             // Raised again here, where it is caught, counted and answered like any other.
@@ -252,6 +253,7 @@ impl Decider {
             self.keep(tenant, &decision, client_side(&arrival.request));
         }
         self.metrics.decided(&decision);
+        service::telemetry::trace::decision(decision.id);
         tracing::debug!(
             decision = %decision.id,
             tier = decision.selected.tier.as_str(),

@@ -10,3 +10,4 @@ mod limits;
 mod starting;
 mod support;
 mod tokens;
+mod traces;

@@ -15,9 +15,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// A command with nothing of this machine's environment that could matter.
 pub(crate) fn relayd(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_relayd"));
-    for (name, _) in
-        std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("RELAY"))
-    {
+    let ours = |name: &str| name.starts_with("RELAY") || name.starts_with("OTEL_");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| ours(&name.to_string_lossy())) {
         command.env_remove(name);
     }
     command.args(arguments).stdin(Stdio::null());

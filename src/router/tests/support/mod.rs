@@ -18,6 +18,7 @@ use routing::decide::Client;
 use serde_json::Value;
 use service::http::{Admission, AdmissionLimits, Authority, HostRule, HttpMetrics, Origins, Stack};
 use service::runtime::Readiness;
+use service::telemetry::trace::Traces;
 use store::{Location, Store, StoreOptions};
 use tower::ServiceExt;
 
@@ -78,6 +79,7 @@ impl TestRouter {
                 origins: Arc::new(Origins::new(Vec::new(), HostRule::LoopbackOnly)),
                 authority: Arc::new(Authority::Open),
                 admission: Arc::new(Admission::new(AdmissionLimits::default())),
+                traces: Traces::off(),
             },
         });
         service.warm_up().await.unwrap();

@@ -1,5 +1,5 @@
 //! The HTTP stack every server of ours shares. [`Stack`] puts the layers around a program's routes in one order:
-//! request id, metrics, panics, origin, and for guarded routes the bearer token and the bound on requests in flight.
+//! request id, trace, metrics, panics, origin, and for guarded routes the bearer token and the bound on requests in flight.
 //! Bodies are read by [`JsonBody`]; connections are accepted by [`accept::serve`].
 
 pub mod accept;
@@ -12,6 +12,7 @@ mod observe;
 mod origin;
 mod panics;
 mod request_id;
+mod trace;
 
 use std::sync::Arc;
 
@@ -31,6 +32,7 @@ pub use origin::{HostRule, Origin, OriginError, Origins};
 pub use request_id::RequestId;
 
 use crate::problem::{self, Failure};
+use crate::telemetry::trace::Traces;
 
 /// The layers of one server. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -45,6 +47,8 @@ pub struct Stack {
     pub authority: Arc<Authority>,
     /// How many guarded requests may be open.
     pub admission: Arc<Admission>,
+    /// Where the spans of requests go.
+    pub traces: Traces,
 }
 
 /// A program's routes by what they ask of a caller.
@@ -80,6 +84,7 @@ impl Stack {
         self.checked(ours)
             .merge(self.checked(detail).layer(map_response(problem::as_detail)))
             .layer(from_fn_with_state(self.metrics.clone(), observe::observe))
+            .layer(from_fn_with_state(self.traces.clone(), trace::follow))
             .layer(axum::middleware::from_fn(request_id::stamp))
     }
 

@@ -5,7 +5,6 @@ use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::problem;
@@ -38,8 +37,7 @@ pub(super) async fn stamp(mut request: Request, next: Next) -> Response {
     let id = RequestId::of_client(request.headers())
         .unwrap_or_else(|| RequestId(Uuid::now_v7().to_string()));
     request.extensions_mut().insert(id.clone());
-    let span = tracing::info_span!("request", request_id = id.as_str());
-    let mut response = next.run(request).instrument(span).await;
+    let mut response = next.run(request).await;
     problem::render(&mut response, id.as_str());
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
         response.headers_mut().insert(X_REQUEST_ID, value);

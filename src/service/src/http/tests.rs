@@ -61,6 +61,7 @@ fn server(setup: Setup) -> Server {
         origins: Arc::new(setup.origins),
         authority: Arc::new(setup.authority),
         admission: Arc::new(Admission::new(setup.admission)),
+        traces: Traces::off(),
     };
     let gate = Arc::new(Notify::new());
     let wait = gate.clone();
