@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use cli::{Misuse, escape};
 use router::PolicyFileError;
+use router::servers::{ConfiguredServerError, KeyError, TableError};
 use service::config::ConfigError;
 use service::http::TokenError;
 use service::listen::ListenError;
@@ -38,6 +39,17 @@ pub(crate) enum RelaydError {
     /// The policy cannot be put in force.
     #[error(transparent)]
     Policy(#[from] PolicyFileError),
+    /// A decision-model server cannot be set up.
+    #[error("server {url}")]
+    Server {
+        /// Its address.
+        url: String,
+        /// Why.
+        source: ConfiguredServerError,
+    },
+    /// The decision-model servers do not go together.
+    #[error(transparent)]
+    Servers(#[from] TableError),
     /// The token file cannot be used.
     #[error(transparent)]
     Tokens(#[from] TokenError),
@@ -88,6 +100,8 @@ impl RelaydError {
             | Self::Config(_)
             | Self::ConfigFile { .. }
             | Self::Policy(_)
+            | Self::Server { .. }
+            | Self::Servers(_)
             | Self::Tokens(_)
             | Self::NoTokens { .. }
             | Self::NoHome => EXIT_CONFIGURATION,
@@ -101,6 +115,10 @@ impl RelaydError {
         match self {
             Self::Config(_) => Some("`relayd router --print-config` shows each setting and where it comes from".into()),
             Self::Tokens(TokenError::TooOpen { path, .. }) => Some(format!("chmod 600 {}", path.display())),
+            Self::Server {
+                source: ConfiguredServerError::Key(KeyError::TooOpen { path, .. }),
+                ..
+            } => Some(format!("chmod 600 {}", path.display())),
             Self::NoTokens { .. } => Some(
                 "write lines `<tenant> <token>` to a file with mode 0600 and name it with --token-file".into(),
             ),

@@ -40,6 +40,10 @@ struct RouterFlags {
     /// One RoutingPolicy document [default: the built-in policy]
     #[arg(long, value_name = "FILE")]
     policy: Option<String>,
+    /// Address of a Laya server, for example http://127.0.0.1:8000; repeatable [default: `[[servers]]` of the
+    /// configuration file, else none: keyword rules decide]
+    #[arg(long, value_name = "URL")]
+    laya_url: Vec<String>,
     /// Lines `<tenant> <token>`, mode 0600 [default beyond loopback: <RELAY_HOME>/router/tokens]
     #[arg(long, value_name = "FILE")]
     token_file: Option<String>,

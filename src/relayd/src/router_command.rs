@@ -9,6 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use prometheus::Registry;
+use router::servers::{BreakerRule, ConfiguredServer, ServerMetrics, Servers, Target};
 use router::{ActivePolicy, METRICS_PREFIX, RouterMetrics, RouterParts};
 use routing::decide::Client;
 use service::http::accept::{ConnectionLimits, serve};
@@ -52,11 +53,12 @@ pub(crate) fn run(flags: RouterFlags) -> Result<(), RelaydError> {
     }
     let policy = Arc::new(active_policy(&settings)?);
     let authority = Arc::new(authority(&settings)?);
+    let targets = targets(&settings.servers)?;
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(RelaydError::start("start the asynchronous runtime"))?
-        .block_on(serve_router(settings, policy, authority, trace_settings))
+        .block_on(serve_router(settings, policy, authority, targets, trace_settings))
 }
 
 /// The environment, with what is not UTF-8 made so: such a value is then refused by its setting, with its name.
@@ -95,6 +97,17 @@ fn authority(settings: &RouterSettings) -> Result<Authority, RelaydError> {
     Ok(Authority::Tokens(TokenFile::open(&path)?))
 }
 
+/// The servers with their keys and questions.
+fn targets(servers: &[ConfiguredServer]) -> Result<Vec<Target>, RelaydError> {
+    let target = |server: &ConfiguredServer| {
+        server.target().map_err(|source| RelaydError::Server {
+            url: server.url.to_string(),
+            source,
+        })
+    };
+    servers.iter().map(target).collect()
+}
+
 fn default_token_file() -> Result<PathBuf, RelaydError> {
     let set = |name| {
         std::env::var_os(name)
@@ -112,6 +125,7 @@ async fn serve_router(
     settings: RouterSettings,
     policy: Arc<ActivePolicy>,
     authority: Arc<Authority>,
+    targets: Vec<Target>,
     trace_settings: Option<TraceSettings>,
 ) -> Result<(), RelaydError> {
     // Handlers first: a signal during start must not be lost.
@@ -139,6 +153,10 @@ async fn serve_router(
     let (process, http, decisions) =
         metrics(&registry, &policy).map_err(RelaydError::start("register metrics"))?;
 
+    let server_metrics = ServerMetrics::register(&registry, process.log_suppressed.clone())
+        .map_err(RelaydError::start("register metrics"))?;
+    let servers = Servers::new(breaker_rule(&policy), server_metrics);
+    servers.replace(targets)?;
     let traces = traces(trace_settings.as_ref(), &process)
         .map_err(RelaydError::start("register metrics"))?;
 
@@ -149,6 +167,7 @@ async fn serve_router(
     let app = router::app(RouterParts {
         policy: policy.clone(),
         client: client(&authority),
+        servers: servers.clone(),
         metrics: decisions,
         registry,
         readiness: runtime.readiness(),
@@ -165,6 +184,11 @@ async fn serve_router(
         },
     });
     let shutdown = runtime.shutdown();
+    let looking = shutdown.clone();
+    runtime.spawn(
+        "decision models",
+        async move { servers.follow(&looking).await },
+    );
     let suppressed = process.log_suppressed;
     let accept_errors = RepeatedError::new(suppressed.clone());
     runtime.spawn(
@@ -235,6 +259,15 @@ fn metrics(
         HttpMetrics::register(registry, METRICS_PREFIX)?,
         RouterMetrics::register(registry, &policy.policy)?,
     ))
+}
+
+/// One slow answer must not push everybody to rules, and a router is for everybody.
+fn breaker_rule(policy: &ActivePolicy) -> BreakerRule {
+    let seconds = policy.policy.source.deadlines.breaker_seconds;
+    BreakerRule {
+        failures: BreakerRule::SHARED_FAILURES,
+        open_for: Duration::from_secs(seconds.into()),
+    }
 }
 
 /// Who has a token shares the router with others; on loopback it is the user's own.

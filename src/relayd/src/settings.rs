@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use service::config::{Effective, Layers, Setting, Source};
+use router::servers::{ConfiguredServer, ServerUrl};
+use service::config::{ConfigError, Effective, Layers, Row, Setting, Source};
 use service::http::Origin;
 use service::listen::ListenAddress;
 use service::telemetry::{LogFormat, LogLevel};
@@ -21,6 +22,7 @@ pub(crate) struct RouterSettings {
     pub(crate) listen: ListenAddress,
     pub(crate) admin_listen: Setting<ListenAddress>,
     pub(crate) policy: Option<PathBuf>,
+    pub(crate) servers: Vec<ConfiguredServer>,
     pub(crate) token_file: Option<PathBuf>,
     pub(crate) allow_origin: Vec<Origin>,
     pub(crate) log_format: LogFormat,
@@ -39,6 +41,7 @@ impl RouterSettings {
             listen,
             admin_listen,
             policy,
+            laya_url,
             token_file,
             allow_origin,
             log_format,
@@ -58,6 +61,7 @@ impl RouterSettings {
             ("listen", one(listen)),
             ("admin_listen", one(admin_listen)),
             ("policy", one(policy)),
+            ("laya_url", laya_url),
             ("token_file", one(token_file)),
             ("allow_origin", allow_origin),
             ("log_format", one(log_format)),
@@ -70,6 +74,7 @@ impl RouterSettings {
             listen: layers.with_default("listen", loopback(8737))?.value,
             admin_listen: layers.with_default("admin_listen", loopback(9737))?,
             policy: layers.optional("policy")?.map(|setting| setting.value),
+            servers: servers(&mut layers)?,
             token_file: layers.optional("token_file")?.map(|setting| setting.value),
             allow_origin: layers.list("allow_origin")?.value,
             log_format: layers.with_default("log_format", LogFormat::Text)?.value,
@@ -82,6 +87,40 @@ impl RouterSettings {
     pub(crate) fn admin_was_asked_for(&self) -> bool {
         self.admin_listen.source != Source::Default
     }
+}
+
+/// Addresses alone, or tables with more about each server; those of a stronger layer stand for all of a weaker one.
+pub(crate) fn servers(layers: &mut Layers) -> Result<Vec<ConfiguredServer>, ConfigError> {
+    let urls: Setting<Vec<ServerUrl>> = layers.list("laya_url")?;
+    let fields = ["url", "name", "weight", "api_key_file", "decisions"];
+    let rows = layers.tables("servers", &fields)?;
+    if urls.source == Source::Default || urls.value.is_empty() {
+        return rows.value.iter().map(server).collect();
+    }
+    if urls.source == rows.source {
+        return Err(ConfigError::Invalid {
+            key: "laya_url".to_owned(),
+            value: urls
+                .value
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", "),
+            from: urls.source,
+            reason: "the same file has [[servers]]; write every server there".to_owned(),
+        });
+    }
+    Ok(urls.value.into_iter().map(ConfiguredServer::at).collect())
+}
+
+fn server(row: &Row) -> Result<ConfiguredServer, ConfigError> {
+    Ok(ConfiguredServer {
+        url: row.required("url")?,
+        name: row.optional("name")?,
+        weight: row.optional("weight")?.unwrap_or(1),
+        api_key_file: row.optional("api_key_file")?,
+        decisions: row.optional("decisions")?,
+    })
 }
 
 fn loopback(port: u16) -> ListenAddress {

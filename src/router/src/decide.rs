@@ -1,23 +1,32 @@
-//! One decision: prepare, judge by rules, select, count, remember. Short requests are decided where they arrive; long
-//! ones on threads of their own, so that a pasted log cannot hold up the health check.
+//! One decision: what came before, what memory knows, whom to ask, select, count, keep. Short requests are decided where
+//! they arrive; long ones on threads of their own, so that a pasted log cannot hold up the health check.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use api::problem::Slug;
 use api::{Decision, RouteRequest};
+use decision::Labels;
 use jiff::Timestamp;
 use routing::decide::{
-    Client, Decided, Explain, Moment, NO_MODEL, NothingKnown, Trace, decide, prepare,
+    Client, Decided, Explain, Judgement, Moment, Prepared, Trace, decide, prepare,
 };
+use routing::lessons::Lesson;
+use routing::memory::Recall;
+use routing::reason::{Warning, WarningCode};
+use routing::record::MemoryProvenance;
 use serde::Serialize;
 use service::http::Tenant;
 use service::problem::Failure;
-use tokio::sync::Semaphore;
+use store::{Kept, Store};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use uuid::Uuid;
 
+use crate::knowledge::{AtMoment, Knowledge, Memory};
 use crate::metrics::RouterMetrics;
 use crate::policy::ActivePolicy;
 use crate::recent::Recent;
+use crate::servers::{Answered, Deadline, Servers};
 
 /// Bytes of text from which a decision takes longer than a millisecond or so.
 const LONG_TEXT_BYTES: usize = 8 * 1024;
@@ -25,9 +34,16 @@ const LONG_TEXT_BYTES: usize = 8 * 1024;
 /// Everything a decision needs.
 #[derive(Debug)]
 pub(crate) struct Decider {
-    policy: Arc<ActivePolicy>,
-    client: Client,
-    metrics: RouterMetrics,
+    pub(crate) policy: Arc<ActivePolicy>,
+    pub(crate) client: Client,
+    pub(crate) metrics: RouterMetrics,
+    pub(crate) store: Store,
+    pub(crate) knowledge: Arc<Knowledge>,
+    pub(crate) servers: Servers,
+    /// Whether other replicas write to the same store.
+    pub(crate) shared_store: bool,
+    /// Learned tasks changed here.
+    pub(crate) changed: Notify,
     recent: Recent,
     /// One per core for long texts.
     long: Arc<Semaphore>,
@@ -43,12 +59,25 @@ pub(crate) struct Arrival {
 }
 
 impl Decider {
-    pub(crate) fn new(policy: Arc<ActivePolicy>, client: Client, metrics: RouterMetrics) -> Self {
+    pub(crate) fn new(
+        policy: Arc<ActivePolicy>,
+        client: Client,
+        metrics: RouterMetrics,
+        store: Store,
+        knowledge: Arc<Knowledge>,
+        servers: Servers,
+        shared_store: bool,
+    ) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             policy,
             client,
             metrics,
+            store,
+            knowledge,
+            servers,
+            shared_store,
+            changed: Notify::new(),
             recent: Recent::default(),
             long: Arc::new(Semaphore::new(cores)),
         }
@@ -57,16 +86,16 @@ impl Decider {
     /// Decides, and gives the answer's body. A dropped call may still finish a long text; nothing comes of it but its
     /// count and the memory of it.
     pub(crate) async fn decide(self: Arc<Self>, arrival: Arrival) -> Result<Vec<u8>, Failure> {
+        let previous = self.previous(&arrival).await;
         if arrival.request.request.len() < LONG_TEXT_BYTES {
-            return self.decide_now(&arrival);
+            return self.decide_after(&arrival, previous.as_deref(), None).await;
         }
-        let permit = self.long.clone().acquire_owned().await;
-        let decider = self.clone();
+        // Held while the text is read and not while a model is asked. Never closed, so there is one.
+        let permit = self.long.clone().acquire_owned().await.ok();
+        let runtime = tokio::runtime::Handle::current();
         let decided =
             tokio::task::spawn_blocking(service::telemetry::trace::carry_blocking(move || {
-                // Held to the end of the work, not to that of the wait for it. Never closed, so there is one.
-                let _permit = permit;
-                decider.decide_now(&arrival)
+                runtime.block_on(self.decide_after(&arrival, previous.as_deref(), permit))
             }));
         match decided.await {
             Ok(decided) => decided,
@@ -78,7 +107,41 @@ impl Decider {
         }
     }
 
-    fn decide_now(&self, arrival: &Arrival) -> Result<Vec<u8>, Failure> {
+    /// The decision that a request follows. Another replica may have made the last one, so a shared store is asked even
+    /// where one is remembered here; what is not yet written there is only remembered here.
+    async fn previous(&self, arrival: &Arrival) -> Option<Arc<Decision>> {
+        let Arrival {
+            request, tenant, ..
+        } = arrival;
+        let remembered = self.recent.previous(tenant, request);
+        if let Some(id) = request.previous_decision_id {
+            if remembered.as_ref().is_some_and(|known| known.id == id) {
+                return remembered;
+            }
+            let stored = self.store.decision(&tenant.0, id).await.ok().flatten();
+            if let Some(stored) = stored {
+                return Some(Arc::new(stored.decision));
+            }
+        }
+        let conversation = request.conversation_id.as_deref()?;
+        if remembered.is_some() && !self.shared_store {
+            return remembered;
+        }
+        let stored = self.store.last_of_conversation(&tenant.0, conversation);
+        let stored = stored.await.ok().flatten().map(Arc::new);
+        match (remembered, stored) {
+            (Some(here), Some(there)) if there.created > here.created => Some(there),
+            (Some(here), _) => Some(here),
+            (None, there) => there,
+        }
+    }
+
+    async fn decide_after(
+        &self,
+        arrival: &Arrival,
+        previous: Option<&Decision>,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> Result<Vec<u8>, Failure> {
         let Arrival {
             request,
             tenant,
@@ -86,36 +149,110 @@ impl Decider {
             arrived,
         } = arrival;
         let now = Timestamp::now();
-        let mut random = [0; 28];
-        getrandom::fill(&mut random).map_err(|error| {
-            Failure::new(
-                Slug::Unavailable,
-                format!("cannot get random numbers: {error}"),
-            )
-        })?;
-        let previous = self.recent.previous(tenant, request);
-        let prepared = prepare(
-            request,
-            &self.policy.policy,
-            self.client,
-            previous.as_deref(),
-            now,
-        )
-        .map_err(Failure::invalid)?;
+        let known = self.knowledge.of(&tenant.0);
+        let mut prepared = prepare(request, &self.policy.policy, self.client, previous, now)
+            .map_err(Failure::invalid)?;
+        let memory = known.memory();
+        let recall = recall(memory.as_deref(), &prepared);
+        if let Some(recall) = &recall {
+            let lessons = lessons(recall);
+            self.metrics.lessons(lessons.len());
+            prepared.teach(&lessons);
+        }
+        drop(permit);
+        let random = random()?;
+        let task = Moment::new(now, random, &|| 0.0, *explain).task_id;
+        let judgement = self.judge(arrival, &prepared, recall.as_ref(), task).await;
         let elapsed_millis = || arrived.elapsed().as_secs_f64() * 1e3;
         let moment = Moment::new(now, random, &elapsed_millis, *explain);
-        let decided = decide(&prepared, NO_MODEL, &NothingKnown, moment).map_err(|none| {
+        let is_up = self.store.is_up();
+        let decided = {
+            let history = known.history();
+            let state = AtMoment {
+                history: &history,
+                policy: &self.policy.policy,
+                now,
+                stores: is_up,
+            };
+            decide(&prepared, judgement, &state, moment)
+        };
+        let decided = decided.map_err(|none| {
             Failure::new(Slug::NoCandidate, none.to_string()).hint(
                 "name providers with credentials in `providers`, or models of a tier in the policy",
             )
         })?;
-        self.metrics.decided(&decided.decision);
+        self.finish(arrival, decided, is_up)
+    }
+
+    /// Memory first, then the model, then the rules (routing.md 3).
+    async fn judge<'a>(
+        &self,
+        arrival: &Arrival,
+        prepared: &Prepared<'_>,
+        recall: Option<&Recall<'a, Labels>>,
+        task: Uuid,
+    ) -> Judgement<'a> {
+        let Some(text) = prepared.question() else {
+            return Judgement::Rules { fallback: None };
+        };
+        if let Some(recall) = recall
+            && let Some(found) = &recall.route
+        {
+            self.metrics.routed_by_memory();
+            let guards = recall.skipped.iter();
+            let mut guards: Vec<_> = guards.map(|skipped| skipped.guard).collect();
+            guards.sort_unstable();
+            guards.dedup();
+            return Judgement::Memory {
+                labels: found.labels,
+                provenance: MemoryProvenance {
+                    task: found.task.id.clone(),
+                    similarity: found.similarity,
+                    guards: guards
+                        .iter()
+                        .map(|guard| guard.as_str().to_owned())
+                        .collect(),
+                },
+            };
+        }
+        let timeout = u64::from(self.policy.policy.source.deadlines.timeout_millis);
+        let deadline = Deadline::of_request(arrival.arrived, Duration::from_millis(timeout));
+        match self.servers.ask(text, &task.to_string(), deadline).await {
+            Ok(Answered {
+                assessment,
+                provenance,
+                truncated,
+            }) => Judgement::Model {
+                assessment,
+                provenance,
+                truncated,
+            },
+            Err(fallback) => Judgement::Rules {
+                fallback: Some(fallback),
+            },
+        }
+    }
+
+    fn finish(&self, arrival: &Arrival, decided: Decided, is_up: bool) -> Result<Vec<u8>, Failure> {
+        let tenant = &arrival.tenant;
         let Decided {
-            decision,
+            mut decision,
             store,
             trace,
-            corrects: _,
+            corrects,
         } = decided;
+        if !is_up {
+            decision.warnings.push(store_unavailable());
+        }
+        if store && let Some(corrected) = corrects {
+            let kept = self.store.correct(&tenant.0, corrected, decision.created);
+            self.count(kept);
+        }
+        let decision = Arc::new(decision);
+        if store {
+            self.keep(tenant, &decision, client_side(&arrival.request));
+        }
+        self.metrics.decided(&decision);
         service::telemetry::trace::decision(decision.id);
         tracing::debug!(
             decision = %decision.id,
@@ -124,11 +261,102 @@ impl Decider {
             source = decision.assessment.source.as_str(),
             "decided"
         );
-        let body = write(&decision, trace.as_ref())?;
-        if store {
-            self.recent.remember(tenant, Arc::new(decision));
+        write(&decision, trace.as_ref())
+    }
+
+    /// Remembers a decision here, and writes it with the next group.
+    fn keep(&self, tenant: &Tenant, decision: &Arc<Decision>, _client: Option<String>) {
+        if decision.selected.explored {
+            let class = routing::outcome::class_of(decision);
+            self.knowledge
+                .of(&tenant.0)
+                .change(|history| history.explored(class, decision.created));
         }
-        Ok(body)
+        self.count(self.store.keep_decision(&tenant.0, decision.clone()));
+        self.remember(tenant, decision.clone());
+    }
+
+    fn count(&self, kept: Kept) {
+        if kept == Kept::Full {
+            self.metrics.not_stored();
+        }
+    }
+
+    /// Remembers a decision that is in the store already.
+    pub(crate) fn remember(&self, tenant: &Tenant, decision: Arc<Decision>) {
+        self.recent.remember(tenant, decision);
+    }
+
+    /// A decision of the tenant by its id, if it was made here not long ago.
+    pub(crate) fn remembered(&self, tenant: &Tenant, id: Uuid) -> Option<Arc<Decision>> {
+        self.recent.named(tenant, id)
+    }
+}
+
+/// What a client said of itself, for the time in which its task goes on: models, settings, limits; no text of its request.
+/// Nothing where it said nothing.
+fn client_side(request: &RouteRequest) -> Option<String> {
+    let RouteRequest {
+        profile,
+        providers,
+        models,
+        quota,
+        settings,
+        constraints,
+        context,
+        ..
+    } = request;
+    let client = RouteRequest {
+        profile: profile.clone(),
+        providers: providers.clone(),
+        models: models.clone(),
+        quota: quota.clone(),
+        settings: settings.clone(),
+        constraints: constraints.clone(),
+        context: context.clone(),
+        ..RouteRequest::default()
+    };
+    if client == RouteRequest::default() {
+        return None;
+    }
+    serde_json::to_string(&client).ok()
+}
+
+/// 28 random bytes for ids and a draw.
+pub(crate) fn random() -> Result<[u8; 28], Failure> {
+    let mut random = [0; 28];
+    getrandom::fill(&mut random).map_err(|error| {
+        Failure::new(
+            Slug::Unavailable,
+            format!("cannot get random numbers: {error}"),
+        )
+    })?;
+    Ok(random)
+}
+
+fn recall<'m>(memory: Option<&'m Memory>, prepared: &Prepared<'_>) -> Option<Recall<'m, Labels>> {
+    let text = prepared.memory_question()?;
+    Some(memory?.recall(text, prepared.memory_thresholds()))
+}
+
+fn lessons<'m>(recall: &Recall<'m, Labels>) -> Vec<Lesson<'m>> {
+    let close = recall.lessons.iter();
+    close
+        .filter_map(|found| {
+            Some(Lesson {
+                request: &found.task.request,
+                similarity: found.similarity,
+                lesson: found.task.usable_lesson()?,
+            })
+        })
+        .collect()
+}
+
+/// Said of every decision that is made while the store does not answer.
+pub(crate) fn store_unavailable() -> Warning {
+    Warning {
+        code: WarningCode::StoreUnavailable,
+        message: "the store does not answer; this decision may not be readable later".to_owned(),
     }
 }
 

@@ -2,9 +2,15 @@
 //! the policy, providers of its registry.
 
 use api::Decision;
-use prometheus::{Counter, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
+use decision::vocabulary::Tier;
+use prometheus::{
+    Counter, GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts,
+    Registry,
+};
+use routing::outcome::AttemptResult;
 use routing::policy::Policy;
-use routing::reason::{Fallback, WarningCode};
+use routing::reason::{Fallback, Reason, WarningCode};
+use routing::record::{DecisionKind, Truncated};
 
 /// Seconds: rules take tens of microseconds, a model up to its deadline.
 const ASSESS_BUCKETS: &[f64] = &[
@@ -20,8 +26,34 @@ pub struct RouterMetrics {
     fallbacks: IntCounterVec,
     rules_fired: IntCounterVec,
     warnings: IntCounterVec,
+    escalations: IntCounterVec,
+    outcomes: IntCounterVec,
+    memory_hits: IntCounterVec,
+    truncated: IntCounter,
+    explorations: IntCounter,
+    not_stored: IntCounter,
+    store_up: IntGauge,
+    availability: GaugeVec,
     estimated_cost: Counter,
     estimated_savings: Counter,
+}
+
+/// What a learned task was used for.
+#[derive(Debug, Clone, Copy)]
+enum MemoryUse {
+    Route,
+    Lesson,
+}
+
+impl MemoryUse {
+    const ALL: [Self; 2] = [Self::Route, Self::Lesson];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Route => "route",
+            Self::Lesson => "lesson",
+        }
+    }
 }
 
 impl RouterMetrics {
@@ -34,6 +66,11 @@ impl RouterMetrics {
             let counters = IntCounterVec::new(Opts::new(full_name(name), help), labels)?;
             registry.register(Box::new(counters.clone()))?;
             prometheus::Result::Ok(counters)
+        };
+        let counter = |name: &str, help: &str| {
+            let counter = IntCounter::new(full_name(name), help)?;
+            registry.register(Box::new(counter.clone()))?;
+            prometheus::Result::Ok(counter)
         };
         let dollars = |name: &str, help: &str| {
             let counter = Counter::with_opts(Opts::new(full_name(name), help))?;
@@ -58,6 +95,35 @@ impl RouterMetrics {
                 &["rule"],
             )?,
             warnings: counters("warnings_total", "Warnings in decisions.", &["code"])?,
+            escalations: counters(
+                "escalations_total",
+                "Tiers raised by policy, and tasks moved while they ran, by why.",
+                &["reason"],
+            )?,
+            outcomes: counters(
+                "outcomes_total",
+                "Outcomes recorded, by tier of the model and how the attempt ended.",
+                &["tier", "result"],
+            )?,
+            memory_hits: counters(
+                "memory_hits_total",
+                "Learned tasks that answered for a request, or whose lesson was shown.",
+                &["use"],
+            )?,
+            truncated: counter(
+                "truncated_total",
+                "Decisions whose model did not see the whole request.",
+            )?,
+            explorations: counter(
+                "explorations_total",
+                "Decisions taken to learn about a model.",
+            )?,
+            not_stored: counter(
+                "decisions_not_stored_total",
+                "Decisions let go because too many waited for the store.",
+            )?,
+            store_up: store_up(registry)?,
+            availability: availability(registry, policy)?,
             estimated_cost: dollars(
                 "estimated_cost_usd_total",
                 "Estimated cost of what was chosen, where known.",
@@ -74,8 +140,62 @@ impl RouterMetrics {
         for code in WarningCode::ALL {
             metrics.warnings.with_label_values(&[code.as_str()]);
         }
-        availability(registry, policy)?;
+        for reason in Reason::ALL {
+            metrics.escalations.with_label_values(&[reason.as_str()]);
+        }
+        for tier in Tier::ALL {
+            for result in AttemptResult::ALL {
+                let labels = [tier.as_str(), result.as_str()];
+                metrics.outcomes.with_label_values(&labels);
+            }
+        }
+        for purpose in MemoryUse::ALL {
+            metrics.memory_hits.with_label_values(&[purpose.as_str()]);
+        }
         Ok(metrics)
+    }
+
+    /// Counts a move of a task that runs.
+    pub(crate) fn escalated(&self, decision: &Decision) {
+        if let Some(raise) = decision.escalations.last() {
+            let labels = [raise.reason.as_str()];
+            self.escalations.with_label_values(&labels).inc();
+        }
+    }
+
+    /// Counts an outcome that was recorded for the first time.
+    pub(crate) fn outcome(&self, tier: Tier, result: AttemptResult) {
+        let labels = [tier.as_str(), result.as_str()];
+        self.outcomes.with_label_values(&labels).inc();
+    }
+
+    /// Counts a request that a learned task answered for.
+    pub(crate) fn routed_by_memory(&self) {
+        let labels = [MemoryUse::Route.as_str()];
+        self.memory_hits.with_label_values(&labels).inc();
+    }
+
+    /// Counts lessons shown.
+    pub(crate) fn lessons(&self, shown: usize) {
+        let labels = [MemoryUse::Lesson.as_str()];
+        self.memory_hits
+            .with_label_values(&labels)
+            .inc_by(shown as u64);
+    }
+
+    /// Counts a decision that the store had no room for.
+    pub(crate) fn not_stored(&self) {
+        self.not_stored.inc();
+    }
+
+    /// Shows whether the store answers.
+    pub(crate) fn store_is_up(&self, up: bool) {
+        self.store_up.set(i64::from(up));
+    }
+
+    /// Shows what is left of a provider.
+    pub(crate) fn provider_availability(&self, provider: &str, share: f64) {
+        self.availability.with_label_values(&[provider]).set(share);
     }
 
     /// Counts one decision.
@@ -98,6 +218,19 @@ impl RouterMetrics {
         }
         for rule in &decision.policy.rules {
             self.rules_fired.with_label_values(&[rule.as_str()]).inc();
+        }
+        // A decision during a task repeats the raises before it; its own is counted where it is made.
+        if decision.kind == DecisionKind::User {
+            for raise in &decision.escalations {
+                let labels = [raise.reason.as_str()];
+                self.escalations.with_label_values(&labels).inc();
+            }
+        }
+        if decision.selected.explored {
+            self.explorations.inc();
+        }
+        if decision.provenance.truncated != Truncated::default() {
+            self.truncated.inc();
         }
         for warning in &decision.warnings {
             self.warnings
@@ -132,11 +265,11 @@ fn assess_duration(registry: &Registry) -> prometheus::Result<HistogramVec> {
     Ok(duration)
 }
 
-/// What is left of each provider's plan: until usage is recorded, what the policy says.
-fn availability(registry: &Registry, policy: &Policy) -> prometheus::Result<()> {
+/// What is left of each provider's plan, at first what the policy says. Where tenants share a router, the least of them.
+fn availability(registry: &Registry, policy: &Policy) -> prometheus::Result<GaugeVec> {
     let options = Opts::new(
         full_name("provider_availability"),
-        "Share of a provider's plan that is left, 0 to 1.",
+        "Share of a provider's plan that is left, 0 to 1; the least of all tenants.",
     );
     let gauges = GaugeVec::new(options, &["provider"])?;
     for entry in policy.registry.entries() {
@@ -148,5 +281,12 @@ fn availability(registry: &Registry, policy: &Policy) -> prometheus::Result<()> 
             .map_or(1.0, |quota| quota.share);
         gauges.with_label_values(&[provider]).set(share);
     }
-    registry.register(Box::new(gauges))
+    registry.register(Box::new(gauges.clone()))?;
+    Ok(gauges)
+}
+
+fn store_up(registry: &Registry) -> prometheus::Result<IntGauge> {
+    let gauge = IntGauge::new(full_name("store_up"), "Whether the store answers.")?;
+    registry.register(Box::new(gauge.clone()))?;
+    Ok(gauge)
 }

@@ -6,38 +6,51 @@ use api::responses::{
     ContractResponse, HealthResponse, ModelStatus, ModelsResponse, PolicyResponse, Serving,
     ServingState,
 };
+use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use decision::vocabulary::QuestionId;
 use decision::{RELAY_DECISIONS_JSON, relay_contract};
+use jiff::Timestamp;
+use routing::bounded::Ratio;
 use routing::policy::Policy;
 use routing::registry::Entry;
-use service::http::json_response;
+use service::http::{Tenant, json_response};
 
+use crate::decide::Decider;
+use crate::knowledge::History;
 use crate::policy::ActivePolicy;
 
-pub(crate) async fn policy(State(active): State<Arc<ActivePolicy>>) -> Response {
-    let policy = &active.policy;
+pub(crate) async fn policy(State(decider): State<Arc<Decider>>) -> Response {
+    let ActivePolicy { policy, spec } = &*decider.policy;
     json_response(&PolicyResponse {
         name: policy.name.clone(),
         revision: policy.revision().to_owned(),
         digest: policy.digest.clone(),
         accepted: true,
         profile: policy.source.profile.clone(),
-        spec: active.spec.clone(),
+        spec: spec.clone(),
         warnings: policy.warnings.clone(),
     })
 }
 
-pub(crate) async fn models(State(active): State<Arc<ActivePolicy>>) -> Response {
-    let policy = &active.policy;
+pub(crate) async fn models(
+    State(decider): State<Arc<Decider>>,
+    Extension(tenant): Extension<Tenant>,
+) -> Response {
+    let policy = &decider.policy.policy;
+    let known = decider.knowledge.of(&tenant.0);
+    let history = known.history();
+    let now = Timestamp::now();
     let tiers = policy
         .registry
         .tiers()
         .map(|(tier, entries)| {
             (
                 tier,
-                entries.map(|entry| model_status(policy, entry)).collect(),
+                entries
+                    .map(|entry| model_status(policy, &history, entry, now))
+                    .collect(),
             )
         })
         .collect();
@@ -47,7 +60,7 @@ pub(crate) async fn models(State(active): State<Arc<ActivePolicy>>) -> Response 
     })
 }
 
-fn model_status(policy: &Policy, entry: &Entry) -> ModelStatus {
+fn model_status(policy: &Policy, history: &History, entry: &Entry, now: Timestamp) -> ModelStatus {
     let provider = entry.model.provider();
     let listed = policy
         .source
@@ -59,11 +72,13 @@ fn model_status(policy: &Policy, entry: &Entry) -> ModelStatus {
         .quota
         .get(provider)
         .map_or(1.0, |quota| quota.share);
+    let configured = Ratio::clamped(share).unwrap_or(Ratio::ONE);
+    let availability = history.availability(policy, provider, configured, now);
     ModelStatus {
         model: entry.model.clone(),
         provider: provider.to_owned(),
         has_credentials: listed,
-        availability: (share * 100.0).round() / 100.0,
+        availability: (availability.get() * 100.0).round() / 100.0,
         efforts: entry.efforts,
         context_window: entry.context_window,
         prices: entry.prices.clone(),

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use api::{Decision, RouteRequest};
 use routing::recent::RecentDecisions;
 use service::http::Tenant;
+use uuid::Uuid;
 
 /// Decisions kept. At a few kilobytes each this is about 10 MB.
 const CAPACITY: usize = 2048;
@@ -28,6 +29,12 @@ impl Recent {
     ) -> Option<Arc<Decision>> {
         let recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         recent.previous(&tenant.0, request)
+    }
+
+    /// The decision of that id, if it is the tenant's.
+    pub(crate) fn named(&self, tenant: &Tenant, id: Uuid) -> Option<Arc<Decision>> {
+        let recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.named(&tenant.0, id)
     }
 
     /// Keeps a decision, and lets the oldest go if there are too many.

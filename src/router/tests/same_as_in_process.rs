@@ -52,7 +52,8 @@ fn comparable(mut decision: Decision) -> Decision {
 async fn every_labelled_request_is_decided_alike() {
     let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
     let policy = Arc::new(ActivePolicy::built_in(today).unwrap());
-    let app = support::app(&policy);
+    let router = support::TestRouter::start(&policy).await;
+    let app = router.app.clone();
     let text = include_str!("../../../tests/data/requests.jsonl");
     let mut compared = 0;
     for line in text.lines() {

@@ -100,6 +100,48 @@ fn cut(text: &mut String) {
     }
 }
 
+/// An answer in Laya's form, `{"detail": …}`, with `Retry-After` in seconds where waiting helps.
+#[must_use]
+pub fn detail_response(
+    status: StatusCode,
+    detail: &str,
+    retry_after_seconds: Option<u32>,
+) -> Response {
+    let body = serde_json::json!({ "detail": detail }).to_string();
+    let kind = HeaderValue::from_static("application/json");
+    let mut response = (status, [(header::CONTENT_TYPE, kind)], body).into_response();
+    if let Some(seconds) = retry_after_seconds {
+        response
+            .headers_mut()
+            .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// A response that carries a problem says it in Laya's form instead, in Laya's words where it has its own (wire.md 2);
+/// any other response is left alone.
+pub(crate) async fn as_detail(mut response: Response) -> Response {
+    let Some(problem) = response.extensions_mut().remove::<Problem>() else {
+        return response;
+    };
+    let status = response.status();
+    let detail = match status {
+        StatusCode::UNAUTHORIZED => "invalid or missing bearer token",
+        StatusCode::METHOD_NOT_ALLOWED => "Method Not Allowed",
+        StatusCode::PAYLOAD_TOO_LARGE => "request body too large",
+        StatusCode::REQUEST_TIMEOUT => "request body was not received in time",
+        _ => &problem.detail,
+    };
+    let mut laya = detail_response(status, detail, None);
+    let headers = response.headers_mut();
+    headers.remove(header::WWW_AUTHENTICATE);
+    headers.remove(header::CONTENT_LENGTH);
+    for (name, value) in headers.iter() {
+        laya.headers_mut().insert(name, value.clone());
+    }
+    laya
+}
+
 /// Writes the body of a response that carries a problem; any other response is left alone.
 pub(crate) fn render(response: &mut Response, request_id: &str) {
     let Some(mut problem) = response.extensions_mut().remove::<Problem>() else {

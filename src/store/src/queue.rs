@@ -64,9 +64,6 @@ pub(crate) trait Waiting: Send {
         transaction: &'a mut Transaction<'_>,
     ) -> BoxFuture<'a, Result<(), SqlError>>;
 
-    /// What it is, for logs.
-    fn what(&self) -> &'static str;
-
     /// Whether somebody waits for it. Others survive an absence of the engine.
     fn is_acknowledged(&self) -> bool;
 
@@ -96,10 +93,6 @@ impl<W: Write> Waiting for Entry<W> {
             self.answer = Some(self.write.apply(transaction).await?);
             Ok(())
         })
-    }
-
-    fn what(&self) -> &'static str {
-        W::WHAT
     }
 
     fn is_acknowledged(&self) -> bool {

@@ -1,13 +1,16 @@
 //! The little of SQL that both engines share: values, rows and a connection. Every statement is written once, with
 //! `$1`-style places; integers are 64 bits, times are milliseconds since 1970, ids and JSON are text.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::error::SqlError;
+use crate::records::Dataset;
 
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -148,12 +151,6 @@ impl Row {
     pub(crate) fn time(&self, column: usize) -> Result<Timestamp, SqlError> {
         Timestamp::from_millisecond(self.int(column)?).map_err(|_| unexpected(column, "a time"))
     }
-
-    pub(crate) fn id(&mut self, column: usize) -> Result<Uuid, SqlError> {
-        self.text(column)?
-            .parse()
-            .map_err(|_| unexpected(column, "an id"))
-    }
 }
 
 fn unexpected(column: usize, wanted: &str) -> SqlError {
@@ -221,13 +218,32 @@ pub(crate) trait Write: Send + Sync + 'static {
 /// the start of the transaction to its end, so that the order of numbers is the order of commits.
 pub(crate) struct Transaction<'a> {
     pub(crate) connection: &'a mut dyn Connection,
+    /// Datasets as this transaction left them.
+    pub(crate) cache: &'a mut Cache,
     first: i64,
     next: i64,
 }
 
+/// What a writer remembers from one transaction to the next; to be thrown away when one is rolled back.
+#[derive(Debug, Default)]
+pub(crate) struct Cache {
+    /// The last revision of a tenant's rows that was written or read. The database says whether it still is the last.
+    pub(crate) datasets: HashMap<Arc<str>, Rows>,
+}
+
+/// A tenant's rows and where the next one goes.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    pub(crate) dataset: Dataset,
+    pub(crate) next_place: i64,
+}
+
 impl<'a> Transaction<'a> {
     /// Takes the lock and the first number; the engine has begun its transaction.
-    pub(crate) async fn begin(connection: &'a mut dyn Connection) -> Result<Self, SqlError> {
+    pub(crate) async fn begin(
+        connection: &'a mut dyn Connection,
+        cache: &'a mut Cache,
+    ) -> Result<Self, SqlError> {
         const TAKE: &str =
             "UPDATE relay_counter SET value = value + 1 WHERE id = 1 RETURNING value";
         let row = first(connection, TAKE, &[]).await?;
@@ -236,6 +252,7 @@ impl<'a> Transaction<'a> {
             .int(0)?;
         Ok(Self {
             connection,
+            cache,
             first,
             next: first,
         })

@@ -1,30 +1,23 @@
 //! The store as its users see it: what it can be asked, whichever engine is behind it.
 
+mod pruning;
+mod reads;
+mod writes;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use routing::bounded::Ratio;
-use routing::outcome::{EvidenceEvent, OutcomeReport};
-use routing::quota::QuotaState;
-use routing::record::Decision;
 use tokio::sync::watch;
 use tokio::time::timeout;
-use uuid::Uuid;
 
 use crate::error::{OpenError, StoreError};
 use crate::options::{Location, Notice, StoreOptions};
 use crate::queue::Queue;
-use crate::read;
-use crate::records::{
-    Changes, Dataset, DatasetEdit, DecisionPage, DecisionQuery, Escalation, Kept,
-    ProviderFaultReport, Pruned, Recorded, ReportRow, Retention, Snapshot, StoredDecision,
-};
+use crate::records::Kept;
 use crate::sql::{Read, Write};
 use crate::sqlite::{self, Readers};
-use crate::write;
-use crate::write::decision::whole;
 
 /// A store that was opened, and what a person should know about that.
 #[derive(Debug)]
@@ -128,95 +121,6 @@ impl Store {
             .unwrap_or_else(|_| Err(waiting()))
     }
 
-    /// Keeps a decision; one that explores is told in the change feed.
-    pub fn keep_decision(&self, tenant: &Arc<str>, decision: Arc<Decision>) -> Kept {
-        self.put(write::decision::KeepDecision {
-            tenant: tenant.clone(),
-            decision,
-        })
-    }
-
-    /// Marks the last outcome of a decision as corrected by the user, or the decision where there is none yet, so that
-    /// a later one counts as corrected.
-    pub fn correct(&self, tenant: &Arc<str>, decision: Uuid, now: Timestamp) -> Kept {
-        self.put(write::correct::Correct {
-            tenant: tenant.clone(),
-            decision,
-            now: whole(now),
-        })
-    }
-
-    /// Keeps what was answered to a report, for the same report sent again.
-    pub fn keep_answer(
-        &self,
-        tenant: &Arc<str>,
-        decision: Uuid,
-        attempt: u32,
-        answer: String,
-    ) -> Kept {
-        self.put(write::answer::KeepAnswer {
-            tenant: tenant.clone(),
-            decision,
-            attempt,
-            answer,
-        })
-    }
-
-    /// Records what happened to a decision (routing.md 18), once per attempt.
-    ///
-    /// # Errors
-    /// When it is not on disk, or nobody knows whether it is; sent again, it is recorded once.
-    pub async fn record_outcome(
-        &self,
-        tenant: &Arc<str>,
-        report: OutcomeReport,
-        now: Timestamp,
-    ) -> Result<Recorded, StoreError> {
-        self.write(write::outcome::RecordOutcome {
-            tenant: tenant.clone(),
-            report,
-            now: whole(now),
-        })
-        .await
-    }
-
-    /// A decision of a tenant with its outcomes; nothing if it has none of this id.
-    ///
-    /// # Errors
-    /// When the store does not answer, or the record is not readable.
-    pub async fn decision(
-        &self,
-        tenant: &str,
-        id: Uuid,
-    ) -> Result<Option<StoredDecision>, StoreError> {
-        let tenant = tenant.to_owned();
-        self.read(read::decision::ById { tenant, id }).await
-    }
-
-    /// The newest decision of a conversation that is part of a task: direct requests are not.
-    ///
-    /// # Errors
-    /// When the store does not answer, or the record is not readable.
-    pub async fn last_of_conversation(
-        &self,
-        tenant: &str,
-        conversation: &str,
-    ) -> Result<Option<Decision>, StoreError> {
-        self.read(read::decision::LastOfConversation {
-            tenant: tenant.to_owned(),
-            conversation: conversation.to_owned(),
-        })
-        .await
-    }
-
-    /// What changed after a number, in order of commit; at most some 50,000 events. Ask again until there is none.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub async fn changes(&self, after: u64) -> Result<Changes, StoreError> {
-        self.read(read::changes::After(after)).await
-    }
-
     fn put<W: Write>(&self, write: W) -> Kept {
         if self.0.queue.put(write) {
             Kept::Queued
@@ -250,172 +154,21 @@ impl Store {
                 }),
         }
     }
+
+    /// The right to do what one process per database does; nothing where another has it.
+    #[allow(clippy::unused_async)]
+    async fn lead(&self) -> Result<Option<Lead>, StoreError> {
+        match &self.0.engine {
+            // Processes on one machine may prune at once; each step is a transaction.
+            Engine::Sqlite(_) => Ok(Some(Lead)),
+        }
+    }
 }
 
-// NOT BUILT YET: these answer `Failed` until the next milestone.
-#[allow(clippy::unused_async, clippy::needless_pass_by_value, unused_variables)]
-impl Store {
-    fn later<T>(what: &'static str) -> Result<T, StoreError> {
-        Err(StoreError::Failed {
-            what,
-            reason: "not built yet".to_owned(),
-        })
-    }
+/// The right to do what one process per database does, until it is ended.
+struct Lead;
 
-    /// Notes an error of a provider; what is left of it, and how many errors of this class in a row the decision had
-    /// within 10 minutes, this one included.
-    ///
-    /// # Errors
-    /// When it is not on disk, or nobody knows whether it is.
-    pub async fn provider_fault(
-        &self,
-        tenant: &Arc<str>,
-        fault: ProviderFaultReport,
-        now: Timestamp,
-    ) -> Result<(QuotaState, u32), StoreError> {
-        Self::later("note a provider error")
-    }
-
-    /// Notes what a provider says is left.
-    ///
-    /// # Errors
-    /// When it is not on disk, or nobody knows whether it is.
-    pub async fn measure_quota(
-        &self,
-        tenant: &Arc<str>,
-        provider: &str,
-        left: Ratio,
-        resets: Timestamp,
-    ) -> Result<QuotaState, StoreError> {
-        Self::later("note a quota")
-    }
-
-    /// Keeps the answer to an escalation and the decision it made, or finds the answer that stands.
-    ///
-    /// # Errors
-    /// When it is not on disk, or nobody knows whether it is.
-    pub async fn keep_escalation(
-        &self,
-        tenant: &Arc<str>,
-        kept: Escalation,
-        now: Timestamp,
-    ) -> Result<String, StoreError> {
-        Self::later("keep an escalation")
-    }
-
-    /// Adds evidence from outside, each key once; how many were new.
-    ///
-    /// # Errors
-    /// When it is not on disk, or nobody knows whether it is.
-    pub async fn import_evidence(
-        &self,
-        tenant: &Arc<str>,
-        items: Vec<(String, EvidenceEvent)>,
-    ) -> Result<usize, StoreError> {
-        Self::later("import evidence")
-    }
-
-    /// Changes a tenant's rows. Changing nothing leaves the revision as it is.
-    ///
-    /// # Errors
-    /// When it is not on disk, or nobody knows whether it is.
-    pub async fn edit_dataset<T: Send + 'static>(
-        &self,
-        tenant: &Arc<str>,
-        edit: DatasetEdit<T>,
-    ) -> Result<T, StoreError> {
-        Self::later("change learned tasks")
-    }
-
-    /// Keeps a frozen dataset; one of the same digest is the same.
-    ///
-    /// # Errors
-    /// When it is not on disk, or nobody knows whether it is.
-    pub async fn keep_snapshot(
-        &self,
-        tenant: &Arc<str>,
-        snapshot: Snapshot,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        Self::later("keep a snapshot")
-    }
-
-    /// Removes what is older than it need be, in small steps between other writes. Nothing is answered where another
-    /// process on the same database does it.
-    ///
-    /// # Errors
-    /// When the store does not take the removals.
-    pub async fn prune(
-        &self,
-        retention: Retention,
-        now: Timestamp,
-    ) -> Result<Option<Pruned>, StoreError> {
-        Self::later("prune")
-    }
-
-    /// A page of decisions, newest first.
-    ///
-    /// # Errors
-    /// When the store does not answer, or the cursor is not one of ours.
-    pub async fn decisions(
-        &self,
-        tenant: &str,
-        query: &DecisionQuery,
-    ) -> Result<DecisionPage, StoreError> {
-        Self::later("list decisions")
-    }
-
-    /// The answer that stands for an escalation.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub async fn escalation(
-        &self,
-        tenant: &str,
-        decision: Uuid,
-        key: &str,
-    ) -> Result<Option<String>, StoreError> {
-        Self::later("read an escalation")
-    }
-
-    /// What happened since a moment, by tier, source and profile.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub async fn report_rows(
-        &self,
-        tenant: &str,
-        since: Timestamp,
-    ) -> Result<Vec<ReportRow>, StoreError> {
-        Self::later("report")
-    }
-
-    /// A tenant's rows.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub async fn dataset(&self, tenant: &str) -> Result<Dataset, StoreError> {
-        Self::later("read learned tasks")
-    }
-
-    /// What was at a row before, newest first; at most 5.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub async fn row_versions(&self, tenant: &str, id: &str) -> Result<Vec<String>, StoreError> {
-        Self::later("read earlier versions of a row")
-    }
-
-    /// A frozen dataset, which is kept for another 30 days.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub async fn snapshot(
-        &self,
-        tenant: &str,
-        digest: &str,
-        now: Timestamp,
-    ) -> Result<Option<String>, StoreError> {
-        Self::later("read a snapshot")
-    }
+impl Lead {
+    #[allow(clippy::unused_async)]
+    async fn end(self) {}
 }

@@ -20,9 +20,13 @@ use router::ActivePolicy;
 use tower::ServiceExt;
 
 static ROUTER: LazyLock<Router> = LazyLock::new(|| {
-    support::app(&Arc::new(
-        ActivePolicy::built_in(date(2026, 11, 30)).unwrap(),
-    ))
+    let policy = Arc::new(ActivePolicy::built_in(date(2026, 11, 30)).unwrap());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let router = runtime.block_on(support::TestRouter::start(&policy));
+    let app = router.app.clone();
+    // Its store's folder and threads live as long as the test.
+    std::mem::forget((router, runtime));
+    app
 });
 
 /// A request that uses every field.

@@ -3,6 +3,7 @@
 //! It knows no setting; a program asks for its own, one by one, and then calls [`Layers::finish`].
 
 mod suggest;
+mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 pub use suggest::suggest;
+pub use tables::Row;
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +78,14 @@ pub enum ConfigError {
         expected: &'static str,
         /// What it is.
         found: &'static str,
+    },
+    /// A table lacks a field.
+    #[error("{key} is missing ({from})")]
+    Missing {
+        /// The field.
+        key: String,
+        /// Where it should be.
+        from: Source,
     },
     /// A value does not mean what the setting needs.
     #[error("{key} = `{value}` ({from}): {reason}")]

@@ -173,3 +173,71 @@ fn the_effective_configuration_is_a_file_with_sources() {
     );
     assert!(shown.parse::<toml::Table>().is_ok());
 }
+
+#[test]
+fn tables_are_read_row_by_row_and_mistakes_name_the_row() {
+    const GOOD: &str =
+        "[[servers]]\nurl = \"http://a\"\nweight = 3\n[[servers]]\nurl = \"http://b\"\n";
+    let read = |text: &str| {
+        let mut layers = layers(&[], &[], Some(text))?;
+        let rows = layers.tables("servers", &["url", "weight"])?.value;
+        let rows = rows
+            .iter()
+            .map(|row| Ok((row.required("url")?, row.optional("weight")?)))
+            .collect::<Result<Vec<(String, Option<u32>)>, ConfigError>>()?;
+        Ok((rows, layers.finish()?.to_string()))
+    };
+    let (rows, shown) = read(GOOD).unwrap();
+    assert_eq!(
+        rows,
+        [
+            ("http://a".to_owned(), Some(3)),
+            ("http://b".to_owned(), None)
+        ]
+    );
+    assert_eq!(
+        shown,
+        "servers = [{ url = \"http://a\", weight = \"3\" }, { url = \"http://b\" }]  # file /etc/relayd.toml\n"
+    );
+    assert_eq!(read(&shown).unwrap().0, rows, "what is shown can be read");
+    assert_eq!(read("").unwrap().1, "servers = []  # default\n");
+    for (name, text, expected) in [
+        (
+            "a number",
+            "servers = 1",
+            "configuration file /etc/relayd.toml: `servers` must be a list of tables, found integer",
+        ),
+        (
+            "one table",
+            "[servers]\nurl = \"http://a\"",
+            "configuration file /etc/relayd.toml: `servers` must be a list of tables, found table",
+        ),
+        (
+            "a list of texts",
+            "servers = [\"http://a\"]",
+            "configuration file /etc/relayd.toml: `servers[0]` must be a table, found string",
+        ),
+        (
+            "unknown field",
+            "[[servers]]\nurl = \"http://a\"\n[[servers]]\nwieght = 1",
+            "configuration file /etc/relayd.toml: unknown key `servers[1].wieght`, did you mean `weight`?",
+        ),
+        (
+            "a list in a field",
+            "[[servers]]\nurl = [1]",
+            "configuration file /etc/relayd.toml: `servers[0].url` must be a single value, found array",
+        ),
+        (
+            "missing field",
+            "[[servers]]\nweight = 1",
+            "servers[0].url is missing (file /etc/relayd.toml)",
+        ),
+        (
+            "bad value",
+            "[[servers]]\nurl = \"http://a\"\nweight = -1",
+            "servers[0].weight = `-1` (file /etc/relayd.toml): invalid digit found in string",
+        ),
+    ] {
+        assert_eq!(read(text).unwrap_err().to_string(), expected, "{name}");
+    }
+}

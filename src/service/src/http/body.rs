@@ -82,7 +82,7 @@ where
             .unwrap_or_default();
         let (head, body) = request.into_parts();
         check_media_type(&head.headers)?;
-        let bytes = read(&head.headers, body, limits).await?;
+        let bytes = read_body(&head.headers, body, limits).await?;
         let text = std::str::from_utf8(&bytes).map_err(|error| {
             Failure::new(
                 Slug::MalformedJson,
@@ -123,7 +123,14 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), Failure> {
 }
 
 /// The whole body within the limits. Dropping it half-way leaves only an unread connection.
-async fn read(headers: &HeaderMap, mut body: Body, limits: BodyLimits) -> Result<Bytes, Failure> {
+///
+/// # Errors
+/// When it is too long, comes too slowly, or breaks off.
+pub async fn read_body(
+    headers: &HeaderMap,
+    mut body: Body,
+    limits: BodyLimits,
+) -> Result<Bytes, Failure> {
     let deadline = Instant::now() + limits.wait;
     let declared = headers
         .get(header::CONTENT_LENGTH)

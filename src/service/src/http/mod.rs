@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use api::problem::Slug;
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, Method, header};
 use prometheus::IntCounter;
@@ -26,12 +26,12 @@ use serde::Serialize;
 
 pub use admission::{Admission, AdmissionLimits};
 pub use auth::{Authority, LOCAL_TENANT, Tenant, TokenError, TokenFile};
-pub use body::{BodyLimits, JsonBody, parse_json};
+pub use body::{BodyLimits, JsonBody, parse_json, read_body};
 pub use observe::HttpMetrics;
 pub use origin::{HostRule, Origin, OriginError, Origins};
 pub use request_id::RequestId;
 
-use crate::problem::Failure;
+use crate::problem::{self, Failure};
 use crate::telemetry::trace::Traces;
 
 /// The layers of one server. Cheap to clone.
@@ -60,6 +60,8 @@ pub struct Routes {
     pub unqueued: Router,
     /// The token and a slot: everything that works.
     pub guarded: Router,
+    /// The same, with errors in Laya's form `{"detail": …}` instead of problem documents.
+    pub detail: Router,
 }
 
 impl Stack {
@@ -69,20 +71,38 @@ impl Stack {
             open,
             unqueued,
             guarded,
+            detail,
         } = routes;
-        let admitted = guarded.layer(from_fn_with_state(self.admission.clone(), admission::admit));
-        let known = unqueued.merge(admitted).layer(from_fn_with_state(
-            self.authority.clone(),
-            auth::authenticate,
-        ));
-        open.merge(known)
+        let known = self.known(unqueued.merge(self.admitted(guarded)));
+        let ours = open
+            .merge(known)
             .fallback(|| async { Failure::new(Slug::NotFound, "there is no such path") })
-            .method_not_allowed_fallback(method_not_allowed)
-            .layer(from_fn_with_state(self.origins.clone(), origin::check))
-            .layer(from_fn_with_state(self.task_panics.clone(), panics::catch))
+            .method_not_allowed_fallback(method_not_allowed);
+        let detail = self
+            .known(self.admitted(detail))
+            .method_not_allowed_fallback(method_not_allowed);
+        self.checked(ours)
+            .merge(self.checked(detail).layer(map_response(problem::as_detail)))
             .layer(from_fn_with_state(self.metrics.clone(), observe::observe))
             .layer(from_fn_with_state(self.traces.clone(), trace::follow))
             .layer(axum::middleware::from_fn(request_id::stamp))
+    }
+
+    fn admitted(&self, routes: Router) -> Router {
+        routes.layer(from_fn_with_state(self.admission.clone(), admission::admit))
+    }
+
+    fn known(&self, routes: Router) -> Router {
+        routes.layer(from_fn_with_state(
+            self.authority.clone(),
+            auth::authenticate,
+        ))
+    }
+
+    fn checked(&self, routes: Router) -> Router {
+        routes
+            .layer(from_fn_with_state(self.origins.clone(), origin::check))
+            .layer(from_fn_with_state(self.task_panics.clone(), panics::catch))
     }
 }
 

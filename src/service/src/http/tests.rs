@@ -91,6 +91,17 @@ fn server(setup: Setup) -> Server {
             open,
             unqueued,
             guarded,
+            detail: Router::new().route(
+                "/laya",
+                post(|request: Request<Body>| async move {
+                    let (head, body) = request.into_parts();
+                    let limits = BodyLimits {
+                        bytes: 64,
+                        wait: Duration::from_millis(50),
+                    };
+                    read_body(&head.headers, body, limits).await
+                }),
+            ),
         }),
         registry,
         gate,
@@ -417,4 +428,67 @@ async fn requests_are_counted_by_route_pattern_and_code() {
             "{line} not in\n{metrics}"
         );
     }
+}
+
+#[tokio::test]
+async fn detail_routes_answer_errors_in_layas_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tokens");
+    std::fs::write(&path, "red 0123456789abcdef\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&path, mode).unwrap();
+    let server = server(Setup {
+        authority: Authority::Tokens(TokenFile::open(&path).unwrap()),
+        ..Setup::default()
+    });
+    let request = |method: &str, headers: &[(&str, &str)], body: &str| {
+        let mut request = Request::builder().method(method).uri("/laya");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(Body::from(body.to_owned())).unwrap()
+    };
+    let token = ("authorization", "Bearer 0123456789abcdef");
+    let long = "x".repeat(65);
+    for (name, request, status, detail) in [
+        (
+            "no token",
+            request("POST", &[], ""),
+            401,
+            "invalid or missing bearer token",
+        ),
+        (
+            "other method",
+            request("GET", &[token], ""),
+            405,
+            "Method Not Allowed",
+        ),
+        (
+            "an origin",
+            request("POST", &[token, ("origin", "https://evil.example")], ""),
+            403,
+            "requests of this browser origin are refused",
+        ),
+        (
+            "too long",
+            request("POST", &[token], &long),
+            413,
+            "request body too large",
+        ),
+    ] {
+        let response = server.ask(request).await;
+        assert_eq!(response.status(), status, "{name}");
+        let headers = response.headers().clone();
+        assert_eq!(headers[header::CONTENT_TYPE], "application/json", "{name}");
+        assert!(headers.contains_key("x-request-id"), "{name}");
+        assert!(!headers.contains_key(header::WWW_AUTHENTICATE), "{name}");
+        assert_eq!(headers.contains_key(header::ALLOW), status == 405, "{name}");
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let expected = format!(r#"{{"detail":"{detail}"}}"#);
+        assert_eq!(body, expected, "{name}");
+    }
+    let response = server.ask(request("POST", &[token], "as it is")).await;
+    assert_eq!(response.status(), 200);
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(body, "as it is");
 }

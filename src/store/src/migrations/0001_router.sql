@@ -85,6 +85,7 @@ CREATE TABLE relay_changes (
 CREATE TABLE relay_imports (
     tenant TEXT COLLATE "C" NOT NULL,
     key TEXT COLLATE "C" NOT NULL,
+    seen BIGINT NOT NULL,
     PRIMARY KEY (tenant, key)
 );
 

@@ -11,7 +11,7 @@ use super::file;
 use crate::error::{SqlError, StoreError};
 use crate::options::StoreOptions;
 use crate::queue::{Command, Waiting};
-use crate::sql::Transaction;
+use crate::sql::{Cache, Transaction};
 
 /// The first pause after a write that the disk did not take, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
@@ -22,6 +22,7 @@ struct Writer {
     commands: mpsc::Receiver<Command>,
     up: watch::Sender<bool>,
     group: usize,
+    cache: Cache,
     /// Not on disk yet, oldest first.
     pending: VecDeque<Box<dyn Waiting>>,
     pause: Duration,
@@ -46,6 +47,7 @@ pub(crate) fn start(
         commands,
         up,
         group: options.group.max(1),
+        cache: Cache::default(),
         pending: VecDeque::new(),
         pause: PAUSES.0,
         close: None,
@@ -163,9 +165,13 @@ impl Writer {
 
     fn transact(&mut self, group: &mut [Box<dyn Waiting>]) -> Result<(), SqlError> {
         self.file.script("BEGIN IMMEDIATE")?;
-        let written = apply(&mut self.file, group).and_then(|()| self.file.script("COMMIT"));
-        if written.is_err() && !self.file.raw.is_autocommit() {
-            let _ = self.file.script("ROLLBACK");
+        let written =
+            apply(&mut self.file, &mut self.cache, group).and_then(|()| self.file.script("COMMIT"));
+        if written.is_err() {
+            self.cache = Cache::default();
+            if !self.file.raw.is_autocommit() {
+                let _ = self.file.script("ROLLBACK");
+            }
         }
         written
     }
@@ -237,9 +243,13 @@ impl Writer {
     }
 }
 
-fn apply(file: &mut File, group: &mut [Box<dyn Waiting>]) -> Result<(), SqlError> {
+fn apply(
+    file: &mut File,
+    cache: &mut Cache,
+    group: &mut [Box<dyn Waiting>],
+) -> Result<(), SqlError> {
     now(async {
-        let mut transaction = Transaction::begin(file).await?;
+        let mut transaction = Transaction::begin(file, cache).await?;
         for entry in group {
             entry.apply(&mut transaction).await?;
         }

@@ -15,6 +15,9 @@ use crate::error::SqlError;
 use crate::records::{Recorded, StoredOutcome};
 use crate::sql::{Row, Transaction, Write, values};
 
+/// What a report counts of an attempt at most, so that sums stay within 64 bits; the report itself is kept as it came.
+const MOST_TOKENS: u64 = 1_000_000_000_000;
+
 /// Records a report, or finds that it is recorded.
 pub(crate) struct RecordOutcome {
     pub(crate) tenant: Arc<str>,
@@ -92,10 +95,10 @@ impl RecordOutcome {
             counts(decision, report, corrected, now),
             corrected,
             cost.map(|cost| cost.get()),
-            usage.input_tokens,
-            usage.cached_input_tokens,
-            usage.cache_write_tokens,
-            usage.output_tokens,
+            usage.input_tokens.min(MOST_TOKENS),
+            usage.cached_input_tokens.min(MOST_TOKENS),
+            usage.cache_write_tokens.min(MOST_TOKENS),
+            usage.output_tokens.min(MOST_TOKENS),
             json(report)?,
         ];
         transaction.execute(PUT, values).await?;

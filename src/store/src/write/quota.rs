@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use jiff::{SignedDuration, Timestamp};
+use routing::bounded::Ratio;
+use routing::provider_error::ErrorClass;
 use routing::quota::QuotaState;
 
 use super::event::json;
 use crate::error::SqlError;
-use crate::sql::{Transaction, values};
+use crate::records::ProviderFaultReport;
+use crate::sql::{Transaction, Write, values};
 
 /// What is stored of a provider.
 pub(crate) async fn state(
@@ -35,4 +39,90 @@ pub(crate) async fn put(
     let values = values![&**tenant, provider, change, json(&state)?];
     transaction.execute(PUT, values).await?;
     Ok(())
+}
+
+/// Notes what a provider says is left.
+pub(crate) struct Measure {
+    pub(crate) tenant: Arc<str>,
+    pub(crate) provider: String,
+    pub(crate) left: Ratio,
+    pub(crate) resets: Timestamp,
+}
+
+impl Write for Measure {
+    type Answer = QuotaState;
+    const WHAT: &'static str = "note what a provider has left";
+
+    async fn apply(&self, transaction: &mut Transaction<'_>) -> Result<QuotaState, SqlError> {
+        let before = state(transaction, &self.tenant, &self.provider).await?;
+        let after = before.after_measure(self.left, self.resets);
+        put(transaction, &self.tenant, &self.provider, after).await?;
+        Ok(after)
+    }
+}
+
+/// Errors further apart than this are not in a row.
+const IN_A_ROW: SignedDuration = SignedDuration::from_mins(10);
+
+/// Notes an error of a provider inside a task.
+pub(crate) struct Fault {
+    pub(crate) tenant: Arc<str>,
+    pub(crate) report: ProviderFaultReport,
+    pub(crate) now: Timestamp,
+}
+
+impl Write for Fault {
+    type Answer = (QuotaState, u32);
+    const WHAT: &'static str = "note an error of a provider";
+
+    async fn apply(
+        &self,
+        transaction: &mut Transaction<'_>,
+    ) -> Result<(QuotaState, u32), SqlError> {
+        let (tenant, report) = (&self.tenant, &self.report);
+        let mut quota = state(transaction, tenant, &report.provider).await?;
+        if let Some(fault) = report.fault {
+            quota = quota.after_fault(fault, report.retry_after, self.now);
+            put(transaction, tenant, &report.provider, quota).await?;
+        }
+        Ok((quota, self.count(transaction).await?))
+    }
+}
+
+impl Fault {
+    /// Errors of this class in a row, this one included.
+    async fn count(&self, transaction: &mut Transaction<'_>) -> Result<u32, SqlError> {
+        const GET: &str =
+            "SELECT class, in_row, recorded FROM relay_faults WHERE tenant = $1 AND decision = $2";
+        const PUT: &str = "INSERT INTO relay_faults (tenant, decision, class, in_row, recorded) \
+            VALUES ($1, $2, $3, $4, $5) ON CONFLICT (tenant, decision) DO UPDATE SET \
+            class = excluded.class, in_row = excluded.in_row, recorded = excluded.recorded";
+        let (decision, class) = (self.report.decision, word(self.report.class));
+        let before = transaction
+            .first(GET, values![&*self.tenant, decision])
+            .await?;
+        let before = match before {
+            None => 0,
+            Some(mut row) => {
+                let recent = self.now.duration_since(row.time(2)?) <= IN_A_ROW;
+                let same = row.text(0)? == class;
+                if same && recent { row.int(1)? } else { 0 }
+            }
+        };
+        let count = before.saturating_add(1);
+        let values = values![&*self.tenant, decision, class, count, self.now];
+        transaction.execute(PUT, values).await?;
+        Ok(u32::try_from(count).unwrap_or(u32::MAX))
+    }
+}
+
+/// Words of column `class`.
+const fn word(class: ErrorClass) -> &'static str {
+    match class {
+        ErrorClass::RateLimited => "rate_limited",
+        ErrorClass::Unavailable => "unavailable",
+        ErrorClass::Auth => "auth",
+        ErrorClass::ContextOverflow => "context_overflow",
+        ErrorClass::Other => "other",
+    }
 }

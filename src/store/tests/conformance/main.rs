@@ -1,9 +1,12 @@
 //! One suite for both engines: each function is given a way to open a store and must see the same.
 
+mod datasets;
 mod decisions;
 mod engines;
 mod fixtures;
+mod history;
 mod outcomes;
+mod quota;
 
 /// Names every test of the suite once, and runs it on each engine.
 macro_rules! suite {
@@ -28,4 +31,20 @@ suite! {
         a_stranger_has_no_such_decision
         a_correction_takes_the_place_of_the_success
         the_next_message_corrects_before_or_after_the_report;
+    quota:
+        errors_in_a_row_are_counted_and_punished
+        costs_are_added_once_per_attempt
+        an_escalation_is_answered_once
+        evidence_is_imported_once
+        an_exploration_is_told_once;
+    datasets:
+        rows_keep_their_place_and_their_past
+        twenty_saves_at_once_make_twenty_rows
+        an_edit_that_panics_fails_alone
+        a_snapshot_is_kept_as_it_was;
+    history:
+        decisions_come_in_pages_newest_first
+        a_report_sums_up_what_happened
+        changes_are_told_in_the_order_of_commits
+        pruning_removes_what_is_old_and_what_is_too_much;
 }

@@ -1,0 +1,257 @@
+//! The rows of a tenant and how they change: learning, freezing a snapshot, the first rows (training.md 2, 12). What a
+//! change means is `routing::dataset`'s; here it meets the store, and memory follows before the answer goes out.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use api::FieldError;
+use api::problem::Slug;
+use axum::Extension;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use decision::relay_contract;
+use jiff::Timestamp;
+use routing::dataset::{
+    DatasetView, Edit, InForce, LearnAnswer, LearnBody, LearnRefusal, Row, SEED_COUNT,
+    TrainingAnswer, learn, seed, snapshot,
+};
+use routing::rules::fired;
+use service::http::{JsonBody, Tenant, json_bytes, json_response};
+use service::problem::Failure;
+use store::{Dataset, RowWrite, StoreError, StoredRow};
+
+use crate::decide::Decider;
+use crate::escalate::away;
+
+/// Rows of one revision.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    pub(crate) revision: u64,
+    highest_session_number: u64,
+    rows: Vec<Row>,
+    by_id: HashMap<String, usize>,
+}
+
+impl Rows {
+    /// Reads what the store has. A line that cannot be read was never written by us; it is left where it is.
+    pub(crate) fn read(dataset: &Dataset) -> Self {
+        let rows = dataset.rows.iter().filter_map(|stored| {
+            Row::read(&stored.line)
+                .inspect_err(
+                    |error| tracing::warn!(row = stored.id, %error, "a stored row cannot be read"),
+                )
+                .ok()
+        });
+        let rows: Vec<Row> = rows.collect();
+        let ids = rows.iter().map(|row| row.id().to_owned());
+        Self {
+            revision: dataset.revision,
+            highest_session_number: dataset.highest_session_number,
+            by_id: ids.enumerate().map(|(at, id)| (id, at)).collect(),
+            rows,
+        }
+    }
+
+    pub(crate) fn view(&self) -> DatasetView<'_> {
+        DatasetView {
+            rows: &self.rows,
+            highest_session_number: self.highest_session_number,
+        }
+    }
+
+    pub(crate) fn by_id(&self, id: &str) -> Option<&Row> {
+        self.rows.get(*self.by_id.get(id)?)
+    }
+
+    pub(crate) fn all(&self) -> &[Row] {
+        &self.rows
+    }
+
+    pub(crate) fn learned(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| row.is_session())
+    }
+}
+
+/// What the store is to write for an edit.
+pub(crate) fn writes(edit: &Edit) -> Vec<RowWrite> {
+    let removes = edit.removes.iter().cloned().map(RowWrite::Remove);
+    let puts = edit.puts.iter().map(|row| {
+        RowWrite::Put(StoredRow {
+            id: row.id().to_owned(),
+            line: row.line().to_owned(),
+        })
+    });
+    removes.chain(puts).collect()
+}
+
+impl Decider {
+    /// Changes the tenant's rows in one transaction; once this returns, memory knows.
+    pub(crate) async fn edit_rows<E: Send + 'static>(
+        &self,
+        tenant: &Tenant,
+        change: impl Fn(&DatasetView<'_>) -> Result<Edit, E> + Send + Sync + 'static,
+    ) -> Result<Result<Edit, E>, Failure> {
+        let edited = self.store.edit_dataset(
+            &tenant.0,
+            Arc::new(move |dataset: &Dataset| {
+                let rows = Rows::read(dataset);
+                match change(&rows.view()) {
+                    Ok(edit) => (writes(&edit), Ok(edit)),
+                    Err(error) => (Vec::new(), Err(error)),
+                }
+            }),
+        );
+        let edited = edited.await.map_err(|error| away(&error))?;
+        if edited.as_ref().is_ok_and(|edit| !edit.is_empty()) {
+            self.learned(tenant).await;
+        }
+        Ok(edited)
+    }
+
+    /// What was written takes part in memory from the next request on; should the store go away now, from its return on.
+    async fn learned(&self, tenant: &Tenant) {
+        if let Err(error) = self.knowledge.rebuild_memory(&tenant.0).await {
+            tracing::debug!(%error, "learned tasks are read again later");
+        }
+        self.changed.notify_one();
+    }
+
+    /// Writes the first rows of a tenant that has none; says how many.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub(crate) async fn seed_first_rows(&self, tenant: &Arc<str>) -> Result<usize, StoreError> {
+        let edit = move |dataset: &Dataset| {
+            if dataset.revision > 0 || !dataset.rows.is_empty() {
+                return (Vec::new(), 0);
+            }
+            let rows = first_rows();
+            (rows.clone(), rows.len())
+        };
+        self.store.edit_dataset(tenant, Arc::new(edit)).await
+    }
+}
+
+fn first_rows() -> Vec<RowWrite> {
+    let in_force = InForce::of(relay_contract());
+    let rows = seed(SEED_COUNT, &in_force);
+    let rows = rows.iter().map(|row| {
+        RowWrite::Put(StoredRow {
+            id: row.id().to_owned(),
+            line: row.line().to_owned(),
+        })
+    });
+    rows.collect()
+}
+
+/// `POST /v1/learn`.
+pub(crate) async fn learn_route(
+    State(decider): State<Arc<Decider>>,
+    Extension(tenant): Extension<Tenant>,
+    JsonBody(body): JsonBody<LearnBody>,
+) -> Result<Response, Failure> {
+    let now = Timestamp::now();
+    // The first learned task of a tenant finds the rows that give words their weight.
+    decider
+        .seed_first_rows(&tenant.0)
+        .await
+        .map_err(|error| away(&error))?;
+    let wishes_training = body.train.unwrap_or(true);
+    let policy = decider.policy.clone();
+    let learned = Arc::new(move |dataset: &Dataset| {
+        let in_force = InForce::of(relay_contract());
+        let rows = Rows::read(dataset);
+        let policy = &policy.policy;
+        let fired = |text: &str| {
+            let scan = policy.keywords().scan(text);
+            fired(
+                &scan,
+                &policy.added_rule_ids(),
+                &policy.source.disabled_rules,
+            )
+        };
+        match learn(&rows.view(), &body, now, &in_force, fired) {
+            Ok(edit) => {
+                let training = training(wishes_training);
+                let answer = LearnAnswer::of(&edit, rows.all(), &in_force, training);
+                (writes(&edit), Ok(answer))
+            }
+            Err(refusal) => (Vec::new(), Err(refusal)),
+        }
+    });
+    let learned = decider.store.edit_dataset(&tenant.0, learned).await;
+    match learned.map_err(|error| away(&error))? {
+        Ok(answer) => {
+            decider.learned(&tenant).await;
+            Ok(json_response(&answer))
+        }
+        Err(LearnRefusal::Invalid(errors)) => Err(Failure::invalid(errors)),
+        Err(refusal @ LearnRefusal::ContractMismatch { .. }) => Err(Failure::new(
+            Slug::ContractMismatch,
+            refusal.to_string(),
+        )
+        .hint("ask `/v1/contract` for the questions in force and label the tasks under them")),
+    }
+}
+
+/// Training runs are the control plane's; a router alone keeps the rows for them.
+fn training(wished: bool) -> TrainingAnswer {
+    let reason = if wished {
+        "no control plane is connected; the tasks are kept for the next training"
+    } else {
+        "not asked for"
+    };
+    TrainingAnswer {
+        run: None,
+        reason: Some(reason.to_owned()),
+    }
+}
+
+/// `POST /v1/dataset/snapshots`.
+pub(crate) async fn freeze(
+    State(decider): State<Arc<Decider>>,
+    Extension(tenant): Extension<Tenant>,
+) -> Result<Response, Failure> {
+    let dataset = decider.store.dataset(&tenant.0).await;
+    let rows = Rows::read(&dataset.map_err(|error| away(&error))?);
+    let in_force = InForce::of(relay_contract());
+    let frozen = snapshot(rows.all(), &in_force, rows.revision);
+    let now = Timestamp::now();
+    for file in [&frozen.file, &frozen.held_out] {
+        let kept = store::Snapshot {
+            digest: file.digest.to_string(),
+            body: file.jsonl.clone(),
+        };
+        let kept = decider.store.keep_snapshot(&tenant.0, kept, now).await;
+        kept.map_err(|error| away(&error))?;
+    }
+    Ok(json_response(&frozen))
+}
+
+/// `GET /v1/dataset/snapshots/{digest}`: the frozen file as it was.
+pub(crate) async fn frozen(
+    State(decider): State<Arc<Decider>>,
+    Extension(tenant): Extension<Tenant>,
+    Path(digest): Path<String>,
+) -> Result<Response, Failure> {
+    if digest.parse::<decision::contract::Digest>().is_err() {
+        let message = "expected `sha256:` and 64 hex digits";
+        return Err(Failure::invalid(vec![FieldError::new("digest", message)]));
+    }
+    let found = decider.store.snapshot(&tenant.0, &digest, Timestamp::now());
+    match found.await.map_err(|error| away(&error))? {
+        Some(body) => {
+            let mut response = json_bytes(body.into_bytes());
+            let kind = http::HeaderValue::from_static("application/jsonl");
+            response
+                .headers_mut()
+                .insert(http::header::CONTENT_TYPE, kind);
+            Ok(response)
+        }
+        None => Err(
+            Failure::new(Slug::NotFound, format!("there is no snapshot {digest}")).hint(
+                "snapshots are kept for 30 days after they were last read; freeze the rows again",
+            ),
+        ),
+    }
+}

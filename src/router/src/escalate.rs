@@ -1,0 +1,342 @@
+//! `POST /v1/escalate`: failures or a provider error inside a task (routing.md 12). The same failures of the same decision
+//! get the same answer, from every replica and after a restart.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use api::Decision;
+use api::exchange::{EscalateAction, EscalateRequest, EscalateResponse};
+use api::problem::Slug;
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use jiff::{SignedDuration, Timestamp};
+use routing::bounded::Score;
+use routing::decide::{
+    During, EscalateError, Explain, FailureReport, Moment, ProviderErrorReport, RunningTask,
+    escalate, provider_failed,
+};
+use routing::escalation::Tally;
+use routing::follow_up::{CORRECTION_FAILURES, FollowUp};
+use routing::outcome::ProviderErrorFacts;
+use routing::provider_error::respond;
+use routing::request::RouteRequest;
+use service::http::{JsonBody, Tenant, json_bytes, json_response};
+use service::problem::Failure;
+use store::{Escalation, ProviderFaultReport, StoreError};
+
+use crate::decide::{Decider, random, store_unavailable};
+use crate::knowledge::AtMoment;
+
+/// A decision whose task goes on.
+struct Running {
+    decision: Arc<Decision>,
+    /// Score at which it was made, if failures made it.
+    born_score: f64,
+    /// The client's side of the request that was decided.
+    client: RouteRequest,
+}
+
+pub(crate) async fn route(
+    State(decider): State<Arc<Decider>>,
+    Extension(tenant): Extension<Tenant>,
+    JsonBody(request): JsonBody<EscalateRequest>,
+) -> Result<Response, Failure> {
+    let arrived = Instant::now();
+    request.check().map_err(Failure::invalid)?;
+    let mut running = decider.running(&tenant, request.decision_id).await?;
+    if let Some(providers) = request.providers {
+        running.client.providers = Some(providers);
+    }
+    match (request.failures, request.provider_error) {
+        (Some(failures), None) => {
+            let corrected = running.decision.follow_up == FollowUp::Correction;
+            let report = FailureReport {
+                failures: &failures,
+                carried: if corrected {
+                    CORRECTION_FAILURES
+                } else {
+                    Score::LEAST
+                },
+                at_last_escalation: Score::clamped(running.born_score).unwrap_or(Score::LEAST),
+            };
+            decider.failures(&tenant, &running, report, arrived).await
+        }
+        (None, Some(error)) => {
+            decider
+                .provider_error(&tenant, &running, &error, arrived)
+                .await
+        }
+        // Refused by the check.
+        _ => Err(Failure::new(
+            Slug::InvalidRequest,
+            "expected `failures` or `provider_error`",
+        )),
+    }
+}
+
+impl Decider {
+    async fn running(&self, tenant: &Tenant, id: uuid::Uuid) -> Result<Running, Failure> {
+        match self.stored(tenant, id).await {
+            Ok(Some(stored)) => Ok(Running {
+                decision: Arc::new(stored.decision),
+                born_score: stored.born_score,
+                client: client_side(None),
+            }),
+            other => match (self.remembered(tenant, id), other) {
+                (Some(decision), _) => Ok(Running {
+                    decision,
+                    born_score: 0.0,
+                    client: RouteRequest::default(),
+                }),
+                (None, Ok(_)) => Err(unknown_decision(id)),
+                (None, Err(error)) => Err(away(&error)),
+            },
+        }
+    }
+
+    async fn failures(
+        &self,
+        tenant: &Tenant,
+        running: &Running,
+        report: FailureReport<'_>,
+        arrived: Instant,
+    ) -> Result<Response, Failure> {
+        let threshold = self.threshold(&running.client);
+        let (tally, during) =
+            self.with_state(tenant, running, arrived, |task, state, moment| {
+                escalate(task, report, state, moment)
+            })?;
+        let answer = |action, decision, exhausted| EscalateResponse {
+            action,
+            decision,
+            failure_score: tally.score.get(),
+            threshold,
+            exhausted,
+            retry_after_ms: None,
+        };
+        match during {
+            During::Move(decision) => {
+                let key = format!("failures:{:.2}", tally.score.get());
+                let response = answer(EscalateAction::Move, Some(decision), false);
+                self.moved(tenant, running, key, tally, response).await
+            }
+            During::Stay { exhausted: None } => {
+                Ok(json_response(&answer(EscalateAction::Stay, None, false)))
+            }
+            During::Stay {
+                exhausted: Some(decision),
+            } => Ok(json_response(&answer(
+                EscalateAction::Stay,
+                Some(decision),
+                true,
+            ))),
+            During::Wait { retry_after } => Ok(json_response(&EscalateResponse {
+                retry_after_ms: Some(millis(retry_after)),
+                ..answer(EscalateAction::Wait, None, false)
+            })),
+            During::Compact => Ok(json_response(&answer(EscalateAction::Compact, None, false))),
+        }
+    }
+
+    async fn provider_error(
+        &self,
+        tenant: &Tenant,
+        running: &Running,
+        error: &ProviderErrorFacts,
+        arrived: Instant,
+    ) -> Result<Response, Failure> {
+        let class = error.class();
+        let retry_after = error.retry_after_ms.map(Duration::from_millis);
+        let in_a_row = self.fault(tenant, running, error).await;
+        let report = ProviderErrorReport {
+            class,
+            in_a_row,
+            retry_after,
+        };
+        let during = self.with_state(tenant, running, arrived, |task, state, moment| {
+            provider_failed(task, report, state, moment)
+        })?;
+        let answer = |action, decision, retry_after: Option<Duration>| EscalateResponse {
+            action,
+            decision,
+            failure_score: 0.0,
+            threshold: self.threshold(&running.client),
+            exhausted: false,
+            retry_after_ms: retry_after.map(millis),
+        };
+        match during {
+            During::Move(decision) => {
+                let key = format!("provider:{in_a_row}:{}", running.decision.selected.model);
+                let tally = Tally {
+                    score: Score::clamped(running.born_score).unwrap_or(Score::LEAST),
+                    escalate: None,
+                };
+                let response = answer(EscalateAction::Move, Some(decision), None);
+                self.moved(tenant, running, key, tally, response).await
+            }
+            During::Wait { retry_after } => Ok(json_response(&answer(
+                EscalateAction::Wait,
+                None,
+                Some(retry_after),
+            ))),
+            During::Compact => Ok(json_response(&answer(EscalateAction::Compact, None, None))),
+            During::Stay { .. } => Ok(json_response(&answer(EscalateAction::Stay, None, None))),
+        }
+    }
+
+    /// Puts a provider's fault into the quota; says how many of its kind came in a row. Where the store does not answer,
+    /// the fault is known here at least.
+    async fn fault(&self, tenant: &Tenant, running: &Running, error: &ProviderErrorFacts) -> u32 {
+        let now = Timestamp::now();
+        let class = error.class();
+        let provider = running.decision.selected.provider.clone();
+        let retry_after = error
+            .retry_after_ms
+            .and_then(|millis| i64::try_from(millis).ok())
+            .map(SignedDuration::from_millis);
+        let fault = respond(class, 1).fault;
+        let report = ProviderFaultReport {
+            decision: running.decision.id,
+            provider: provider.clone(),
+            class,
+            fault,
+            retry_after,
+        };
+        let known = self.knowledge.of(&tenant.0);
+        match self.store.provider_fault(&tenant.0, report, now).await {
+            Ok((state, in_a_row)) => {
+                known.change(|history| history.set_quota(provider, state));
+                in_a_row
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a provider's fault is only known here");
+                if let Some(fault) = fault {
+                    known.change(|history| {
+                        let state = history.quota(&provider);
+                        let state = state.after_fault(fault, retry_after, now);
+                        history.set_quota(provider, state);
+                    });
+                }
+                1
+            }
+        }
+    }
+
+    fn with_state<T>(
+        &self,
+        tenant: &Tenant,
+        running: &Running,
+        arrived: Instant,
+        decide: impl FnOnce(RunningTask<'_>, &AtMoment<'_>, Moment<'_>) -> Result<T, EscalateError>,
+    ) -> Result<T, Failure> {
+        let now = Timestamp::now();
+        let policy = &self.policy.policy;
+        let random = random()?;
+        let elapsed_millis = || arrived.elapsed().as_secs_f64() * 1e3;
+        let known = self.knowledge.of(&tenant.0);
+        let history = known.history();
+        let state = AtMoment {
+            history: &history,
+            policy,
+            now,
+            stores: self.store.is_up(),
+        };
+        let task = RunningTask {
+            decision: &running.decision,
+            policy,
+            client: self.client,
+            request: &running.client,
+        };
+        let moment = Moment::new(now, random, &elapsed_millis, Explain::No);
+        decide(task, &state, moment).map_err(refused)
+    }
+
+    /// Writes a move; what stands in the store already is the answer instead.
+    async fn moved(
+        &self,
+        tenant: &Tenant,
+        running: &Running,
+        key: String,
+        tally: Tally,
+        mut response: EscalateResponse,
+    ) -> Result<Response, Failure> {
+        let away = !self.store.is_up();
+        if let Some(decision) = &mut response.decision
+            && away
+        {
+            decision.warnings.push(store_unavailable());
+        }
+        let text = serde_json::to_string(&response).map_err(|error| {
+            tracing::error!(%error, "an answer cannot be written as JSON");
+            Failure::new(Slug::Internal, "the answer cannot be written as JSON")
+        })?;
+        let Some(decision) = response.decision.map(|decision| Arc::new(*decision)) else {
+            return Ok(json_bytes(text.into_bytes()));
+        };
+        let kept = Escalation {
+            decision: running.decision.id,
+            key,
+            score: tally.score.get(),
+            answer: text.clone(),
+            new_decision: Some(decision.clone()),
+        };
+        let stands = self
+            .store
+            .keep_escalation(&tenant.0, kept, decision.created)
+            .await;
+        let answer = match stands {
+            Ok(stands) => stands,
+            Err(error) => {
+                tracing::debug!(%error, "a move is only known here");
+                text.clone()
+            }
+        };
+        if answer == text {
+            self.metrics.escalated(&decision);
+            self.metrics.decided(&decision);
+            self.remember(tenant, decision);
+        }
+        Ok(json_bytes(answer.into_bytes()))
+    }
+
+    fn threshold(&self, client: &RouteRequest) -> u32 {
+        routing::decide::Knobs::of(client, &self.policy.policy, self.client)
+            .map_or(self.policy.policy.source.escalate_after_failures, |knobs| {
+                knobs.escalate_after_failures
+            })
+    }
+}
+
+/// The client's side of a stored request; what cannot be read is left to the policy.
+fn client_side(stored: Option<&str>) -> RouteRequest {
+    stored
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default()
+}
+
+fn millis(wait: Duration) -> u64 {
+    u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn refused(error: EscalateError) -> Failure {
+    match error {
+        EscalateError::Invalid(errors) => Failure::invalid(errors),
+        EscalateError::NoCandidate(none) => Failure::new(Slug::NoCandidate, none.to_string())
+            .hint("name providers with credentials in `providers`"),
+    }
+}
+
+/// 404 with what may be the reason.
+pub(crate) fn unknown_decision(id: uuid::Uuid) -> Failure {
+    Failure::new(Slug::NotFound, format!("there is no decision {id}"))
+        .hint("it was made by a dry run, for another tenant, without the store, or is older than the retention")
+}
+
+/// 503: nothing is lost, the client sends again.
+pub(crate) fn away(error: &StoreError) -> Failure {
+    tracing::debug!(%error, "the store did not answer a request");
+    Failure::new(Slug::Unavailable, "the store does not answer")
+        .hint("send the request again in a moment")
+        .retry_after(2)
+}

@@ -1,0 +1,338 @@
+//! `/v1/systemone` and `/v1/systemone/batch`: the bytes of the caller to a server, the bytes of its answer back
+//! (routing.md 18, wire.md 2.6). What the router says itself has Laya's form. Rules never stand in here.
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use service::http::{BodyLimits, RequestId, read_body};
+use service::problem::detail_response;
+use tokio::time::Sleep;
+
+use super::ask::millis_until;
+use super::breaker::Weight;
+use super::server::{Admitted, Closed};
+use super::standing::Serves;
+use super::table::Table;
+use super::upstream::{Call, CallError};
+use super::{CHECKPOINT, CONTRACT, DEADLINE_MS, SYSTEM_ONE, SYSTEM_ONE_BATCH, Servers, TRUNCATED};
+
+/// Deadline of a call that names none, and the longest one.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// Bounds of the body.
+const LIMITS: BodyLimits = BodyLimits {
+    bytes: 2 << 20,
+    wait: Duration::from_secs(10),
+};
+
+/// Headers of a request that a server is told. The caller's token and everything else stays here.
+const TO_SERVER: [HeaderName; 4] = [
+    header::CONTENT_TYPE,
+    header::CONTENT_ENCODING,
+    CONTRACT,
+    DEADLINE_MS,
+];
+
+/// Headers of an answer that the caller is told.
+const TO_CALLER: [HeaderName; 8] = [
+    header::CONTENT_TYPE,
+    header::CONTENT_LENGTH,
+    header::RETRY_AFTER,
+    HeaderName::from_static("server-timing"),
+    HeaderName::from_static("x-inference-time-ms"),
+    CHECKPOINT,
+    CONTRACT,
+    TRUNCATED,
+];
+
+const MODEL_VERSION: HeaderName = HeaderName::from_static("x-relay-model-version");
+const RELAY_CONTRACT: HeaderName = HeaderName::from_static("x-relay-contract");
+
+/// The two routes. They belong into [`service::http::Routes::detail`].
+pub fn routes(servers: Servers) -> Router {
+    Router::new()
+        .route(
+            SYSTEM_ONE,
+            post(
+                |State(servers): State<Servers>, request: Request| async move {
+                    pass(&servers, SYSTEM_ONE, request).await
+                },
+            ),
+        )
+        .route(
+            SYSTEM_ONE_BATCH,
+            post(
+                |State(servers): State<Servers>, request: Request| async move {
+                    pass(&servers, SYSTEM_ONE_BATCH, request).await
+                },
+            ),
+        )
+        .with_state(servers)
+}
+
+async fn pass(servers: &Servers, path: &'static str, request: Request) -> Response {
+    let began = Instant::now();
+    let (head, body) = request.into_parts();
+    let (deadline, is_ours) = deadline(&head.headers, began);
+    let limits = BodyLimits {
+        wait: LIMITS.wait.min(deadline.saturating_duration_since(began)),
+        ..LIMITS
+    };
+    let body = match read_body(&head.headers, body, limits).await {
+        Ok(body) => body,
+        Err(_) if deadline <= Instant::now() => return expired(),
+        Err(failure) => return failure.into_response(),
+    };
+    let mut headers = HeaderMap::new();
+    for name in TO_SERVER {
+        if let Some(value) = head.headers.get(&name) {
+            headers.insert(name, value.clone());
+        }
+    }
+    let call = Call {
+        method: Method::POST,
+        path,
+        headers,
+        body,
+    };
+    let id = head.extensions.get::<RequestId>();
+    let table = servers.table();
+    let passing = Passing {
+        call,
+        deadline,
+        is_ours,
+    };
+    passing.to(&table, id.map_or("", RequestId::as_str)).await
+}
+
+/// The deadline of a call, and whether the router set it. A header that is no number is left to the server to refuse.
+fn deadline(headers: &HeaderMap, began: Instant) -> (Instant, bool) {
+    let asked = headers
+        .get(&DEADLINE_MS)
+        .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+        .map(Duration::from_millis);
+    match asked {
+        Some(asked) if asked < LONGEST => (began + asked, false),
+        _ => (began + LONGEST, true),
+    }
+}
+
+struct Passing {
+    call: Call,
+    deadline: Instant,
+    /// Whether the deadline is the router's own: one of the caller says nothing about a server.
+    is_ours: bool,
+}
+
+/// What a server that did not answer leaves behind.
+enum Lost {
+    /// Another one may.
+    Elsewhere(Response),
+    /// Nobody can any more.
+    Late,
+}
+
+impl Passing {
+    /// Asks the server of this request, and one other of the same contract if that is lost before it answers.
+    async fn to(mut self, table: &Table, id: &str) -> Response {
+        let mut refusal = none_serves();
+        let mut first: Option<Option<String>> = None;
+        for server in table.order(id) {
+            let Some(serves) = server.serves() else {
+                continue;
+            };
+            if first
+                .as_ref()
+                .is_some_and(|first| *first != serves.contract)
+            {
+                continue;
+            }
+            let admitted = match server.admit(Instant::now()) {
+                Ok(admitted) => admitted,
+                Err(Closed::Busy) if first.is_none() => {
+                    refusal = busy();
+                    continue;
+                }
+                Err(Closed::Busy | Closed::Open) => continue,
+            };
+            let again = first.replace(serves.contract.clone()).is_some();
+            match self.once(admitted, &serves, table).await {
+                Ok(response) => return response,
+                Err(Lost::Late) => return expired(),
+                Err(Lost::Elsewhere(response)) => refusal = response,
+            }
+            if again {
+                break;
+            }
+        }
+        refusal
+    }
+
+    async fn once(
+        &mut self,
+        mut admitted: Admitted,
+        serves: &Serves,
+        table: &Table,
+    ) -> Result<Response, Lost> {
+        if self.is_ours && self.call.headers.get(&DEADLINE_MS).is_none() || !self.is_ours {
+            let left = millis_until(self.deadline);
+            self.call.headers.insert(DEADLINE_MS, left);
+        }
+        let server = admitted.server().clone();
+        let response = match server.line.send(&self.call, self.deadline).await {
+            Ok(response) => response,
+            Err(CallError::Deadline) => {
+                if self.is_ours {
+                    admitted.failed(Weight::Whole);
+                }
+                return Err(Lost::Late);
+            }
+            Err(error) => {
+                admitted.failed(Weight::Whole);
+                if let Some(count) = server.call_errors.occurred() {
+                    tracing::warn!(
+                        server = server.name(),
+                        count,
+                        "decision model failed: {error}"
+                    );
+                }
+                return Err(Lost::Elsewhere(none_serves()));
+            }
+        };
+        let status = response.status();
+        let too_much = matches!(
+            status,
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+        );
+        if too_much {
+            admitted.failed(Weight::Half);
+        } else if !status.is_server_error() {
+            admitted.succeeded();
+        }
+        let in_force = table.in_force();
+        let is_match = serves.contract.is_some() && serves.contract == in_force;
+        let version = server.identity().version.clone();
+        let answer = told(response, &version, is_match, admitted, self.deadline);
+        if too_much {
+            Err(Lost::Elsewhere(answer))
+        } else {
+            Ok(answer)
+        }
+    }
+}
+
+/// The answer as the caller gets it. The slot of the call is held until its last byte.
+fn told(
+    response: http::Response<Body>,
+    version: &str,
+    is_match: bool,
+    admitted: Admitted,
+    deadline: Instant,
+) -> Response {
+    let (head, body) = response.into_parts();
+    let mut answer = Response::new(Body::new(Held {
+        body,
+        until: Box::pin(tokio::time::sleep_until(deadline.into())),
+        _admitted: admitted,
+    }));
+    *answer.status_mut() = head.status;
+    let headers = answer.headers_mut();
+    for name in TO_CALLER {
+        if let Some(value) = head.headers.get(&name) {
+            headers.insert(name, value.clone());
+        }
+    }
+    if let Ok(version) = HeaderValue::from_str(version) {
+        headers.insert(MODEL_VERSION, version);
+    }
+    let word = if is_match { "match" } else { "foreign" };
+    headers.insert(RELAY_CONTRACT, HeaderValue::from_static(word));
+    answer
+}
+
+fn expired() -> Response {
+    detail_response(StatusCode::GATEWAY_TIMEOUT, "deadline exceeded", None)
+}
+
+fn none_serves() -> Response {
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    detail_response(status, "no decision model is serving", Some(1))
+}
+
+fn busy() -> Response {
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    detail_response(status, "server busy, try again later", Some(1))
+}
+
+/// A body with its deadline and its slot.
+struct Held {
+    body: Body,
+    until: Pin<Box<Sleep>>,
+    _admitted: Admitted,
+}
+
+impl HttpBody for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if let Poll::Ready(frame) = pin!(&mut self.body).poll_frame(context) {
+            return Poll::Ready(frame);
+        }
+        match self.until.as_mut().poll(context) {
+            Poll::Ready(()) => {
+                let late = io::Error::new(io::ErrorKind::TimedOut, "deadline exceeded");
+                Poll::Ready(Some(Err(axum::Error::new(late))))
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_may_ask_for_less_time() {
+        let began = Instant::now();
+        for (header, millis, is_ours) in [
+            (None, 60_000, true),
+            (Some("250"), 250, false),
+            (Some(" 250 "), 250, false),
+            (Some("60000"), 60_000, true),
+            (Some("600000"), 60_000, true),
+            (Some("0"), 0, false),
+            (Some("soon"), 60_000, true),
+            (Some("-1"), 60_000, true),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(header) = header {
+                headers.insert(DEADLINE_MS, header.parse().unwrap());
+            }
+            let expected = (began + Duration::from_millis(millis), is_ours);
+            assert_eq!(deadline(&headers, began), expected, "{header:?}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! One server behind the router: its line, its slots, its breaker and what is known about it. It outlives tables, so
+//! that moving a weight forgets nothing.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Instant;
+
+use prometheus::IntGauge;
+use service::telemetry::RepeatedError;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use super::breaker::{Breaker, BreakerRule, Ticket, Weight};
+use super::connect::TlsError;
+use super::metrics::ServerMetrics;
+use super::standing::{Expected, Serves, Standing, Wording};
+use super::upstream::{Line, Upstream};
+
+/// Calls to one server at once: one that hangs cannot fill the router (routing.md 18).
+pub const CALLS_IN_FLIGHT: usize = 32;
+
+/// Looks in a row that must fail before a server that served counts as gone: one lost answer is no outage.
+const MISSES: u32 = 2;
+
+/// What makes a server this one and no other.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Identity {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) upstream: Upstream,
+    pub(super) wording: Option<Arc<Wording>>,
+    pub(super) expected: Expected,
+}
+
+struct Known {
+    standing: Standing,
+    misses: u32,
+}
+
+/// One server.
+pub(super) struct Server {
+    identity: Identity,
+    pub(super) line: Line,
+    slots: Arc<Semaphore>,
+    breaker: Mutex<Breaker>,
+    known: RwLock<Known>,
+    /// Wakes the one who looks.
+    pub(super) look_again: Notify,
+    open: IntGauge,
+    pub(super) call_errors: RepeatedError,
+    pub(super) look_errors: RepeatedError,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server")
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a call is not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Closed {
+    /// All its slots are taken.
+    Busy,
+    /// Its breaker is open.
+    Open,
+}
+
+impl Server {
+    pub(super) fn new(
+        identity: Identity,
+        rule: BreakerRule,
+        metrics: &ServerMetrics,
+    ) -> Result<Self, TlsError> {
+        let line = Line::new(&identity.upstream)?;
+        Ok(Self {
+            open: metrics.breaker_open(&identity.name),
+            call_errors: metrics.repeated(),
+            look_errors: metrics.repeated(),
+            line,
+            identity,
+            slots: Arc::new(Semaphore::new(CALLS_IN_FLIGHT)),
+            breaker: Mutex::new(Breaker::new(rule)),
+            known: RwLock::new(Known {
+                standing: Standing::Unknown,
+                misses: 0,
+            }),
+            look_again: Notify::new(),
+        })
+    }
+
+    pub(super) const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.identity.name
+    }
+
+    /// What is known about it.
+    pub(super) fn standing(&self) -> Standing {
+        self.known
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .standing
+            .clone()
+    }
+
+    /// What it serves, if it may be asked.
+    pub(super) fn serves(&self) -> Option<Arc<Serves>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        match &known.standing {
+            Standing::Serves(serves) => Some(serves.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether it may be asked now.
+    pub(super) fn is_usable(&self, now: Instant) -> bool {
+        self.serves().is_some() && self.breaker().would_admit(now)
+    }
+
+    pub(super) fn set_rule(&self, rule: BreakerRule) {
+        self.breaker().set_rule(rule);
+    }
+
+    /// Lets a call in, or says why not.
+    pub(super) fn admit(self: &Arc<Self>, now: Instant) -> Result<Admitted, Closed> {
+        let slot = self
+            .slots
+            .clone()
+            .try_acquire_owned()
+            .map_err(|_| Closed::Busy)?;
+        let ticket = self.breaker().admit(now).ok_or(Closed::Open)?;
+        Ok(Admitted {
+            server: self.clone(),
+            ticket: Some(ticket),
+            _slot: slot,
+        })
+    }
+
+    /// Takes in what a look found. What was said and what it is now, if that changed.
+    pub(super) fn looked(&self, found: Standing) -> Option<(Standing, Standing)> {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if let Standing::Unreachable { .. } = found {
+            known.misses = known.misses.saturating_add(1);
+            if known.misses < MISSES && matches!(known.standing, Standing::Serves(_)) {
+                return None;
+            }
+        } else {
+            known.misses = 0;
+        }
+        if known.standing == found {
+            return None;
+        }
+        let before = std::mem::replace(&mut known.standing, found.clone());
+        drop(known);
+        let mut breaker = self.breaker();
+        match &found {
+            Standing::Wrong(_) => breaker.hold(),
+            // New, repaired, or another one than before.
+            Standing::Serves(_) => breaker.close(),
+            Standing::Unknown | Standing::Unreachable { .. } | Standing::NotReady { .. } => {}
+        }
+        self.show(&breaker);
+        drop(breaker);
+        Some((before, found))
+    }
+
+    /// It turned out not to be what it said: nobody is let in until somebody has looked.
+    pub(super) fn mistaken(&self) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.standing = Standing::Unknown;
+        drop(known);
+        let mut breaker = self.breaker();
+        breaker.hold();
+        self.show(&breaker);
+        drop(breaker);
+        self.look_again.notify_one();
+    }
+
+    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn show(&self, breaker: &Breaker) {
+        self.open.set(i64::from(breaker.is_open()));
+    }
+}
+
+/// A call that was let in. Dropped without an outcome, it says nothing about the server.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    server: Arc<Server>,
+    ticket: Option<Ticket>,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl Admitted {
+    pub(super) const fn server(&self) -> &Arc<Server> {
+        &self.server
+    }
+
+    /// It was answered as it should be.
+    pub(super) fn succeeded(&mut self) {
+        self.settle(|breaker, ticket| breaker.succeeded(ticket));
+    }
+
+    /// It failed.
+    pub(super) fn failed(&mut self, weight: Weight) {
+        let now = Instant::now();
+        self.settle(|breaker, ticket| breaker.failed(ticket, weight, now));
+    }
+
+    fn settle(&mut self, outcome: impl FnOnce(&mut Breaker, Ticket)) {
+        let Some(ticket) = self.ticket.take() else {
+            return;
+        };
+        let mut breaker = self.server.breaker();
+        let was_open = breaker.is_open();
+        outcome(&mut breaker, ticket);
+        self.server.show(&breaker);
+        if was_open != breaker.is_open() {
+            let server = self.server.name();
+            if was_open {
+                tracing::info!(server, "breaker closed: the server answers again");
+            } else {
+                tracing::warn!(server, "breaker open: the server is not asked for a while");
+            }
+        }
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        self.settle(|breaker, ticket| breaker.abandoned(ticket, now));
+    }
+}

@@ -1,0 +1,80 @@
+//! Which server a task belongs to: a fixed place of its id on a ring of 10 000, shared out by weight (training.md 10).
+//! When weights move, only the tasks between the old and the new border change sides.
+
+use sha2::{Digest, Sha256};
+
+/// Places on the ring.
+const PLACES: u64 = 10_000;
+
+/// The place of a task or request id, 0..10 000: the first 8 bytes of its SHA-256, big-endian, modulo 10 000.
+#[must_use]
+pub(super) fn place(id: &str) -> u64 {
+    let digest = Sha256::digest(id.as_bytes());
+    let mut first = [0; 8];
+    first.copy_from_slice(&digest[..8]);
+    u64::from_be_bytes(first) % PLACES
+}
+
+/// The index whose share holds a place; shares lie one behind the other in the order of the weights, so a candidate that
+/// stands first has the lowest places. `None` when all weights are zero.
+#[must_use]
+pub(super) fn owner(place: u64, weights: impl Iterator<Item = u32> + Clone) -> Option<usize> {
+    let total: u64 = weights.clone().map(u64::from).sum();
+    let mut below = 0;
+    weights
+        .enumerate()
+        .filter(|(_, weight)| *weight > 0)
+        .find_map(|(index, weight)| {
+            below += u64::from(weight);
+            // place / PLACES < below / total, without division.
+            (place * total < below * PLACES).then_some(index)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_follow_weights_in_order() {
+        for (place, weights, expected) in [
+            (0, &[10, 90][..], Some(0)),
+            (999, &[10, 90], Some(0)),
+            (1000, &[10, 90], Some(1)),
+            (9999, &[10, 90], Some(1)),
+            (1000, &[50, 50], Some(0)),
+            (0, &[0, 100], Some(1)),
+            (9999, &[100, 0], Some(0)),
+            (3333, &[1, 1, 1], Some(0)),
+            (3334, &[1, 1, 1], Some(1)),
+            (6667, &[1, 1, 1], Some(2)),
+            (5, &[0, 0], None),
+            (5, &[], None),
+        ] {
+            let found = owner(place, weights.iter().copied());
+            assert_eq!(found, expected, "{place} {weights:?}");
+        }
+    }
+
+    /// training.md 15.5.
+    #[test]
+    fn task_ids_have_their_places() {
+        for (number, expected) in [(1, 1194), (2, 4078), (3, 1054), (4, 6133)] {
+            let id = format!("0193d2b1-0000-7000-8000-00000000000{number}");
+            assert_eq!(place(&id), expected, "{id}");
+            for weight in [11, 12] {
+                let side = owner(place(&id), [weight, 100 - weight].into_iter());
+                let candidate = number == 3 || number == 1 && weight == 12;
+                assert_eq!(side, Some(usize::from(!candidate)), "{id} at {weight}");
+            }
+        }
+    }
+
+    #[test]
+    fn places_are_spread_evenly() {
+        let low = (0..10_000)
+            .filter(|number| place(&format!("task-{number}")) < 1000)
+            .count();
+        assert!((900..1100).contains(&low), "{low} of 10 000 in a tenth");
+    }
+}

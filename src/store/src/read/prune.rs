@@ -1,0 +1,39 @@
+//! What pruning has to know.
+
+use jiff::Timestamp;
+
+use crate::error::SqlError;
+use crate::sql::{Connection, Read, first, values};
+
+/// Who has decisions.
+pub(crate) struct Tenants;
+
+impl Read for Tenants {
+    type Answer = Vec<String>;
+    const WHAT: &'static str = "list the tenants";
+
+    async fn read(&self, connection: &mut dyn Connection) -> Result<Vec<String>, SqlError> {
+        const GET: &str = "SELECT DISTINCT tenant FROM relay_decisions";
+        let rows = connection.query(GET, &[]).await?;
+        rows.into_iter().map(|mut row| row.text(0)).collect()
+    }
+}
+
+/// When the `most`-th newest decision of a tenant was made; nothing if there are fewer.
+pub(crate) struct Nth {
+    pub(crate) tenant: String,
+    pub(crate) most: u64,
+}
+
+impl Read for Nth {
+    type Answer = Option<Timestamp>;
+    const WHAT: &'static str = "count decisions";
+
+    async fn read(&self, connection: &mut dyn Connection) -> Result<Option<Timestamp>, SqlError> {
+        const GET: &str = "SELECT created FROM relay_decisions WHERE tenant = $1 \
+            ORDER BY created DESC, id DESC LIMIT 1 OFFSET $2";
+        let values = values![&*self.tenant, self.most.saturating_sub(1)];
+        let row = first(connection, GET, values).await?;
+        row.map(|row| row.time(0)).transpose()
+    }
+}

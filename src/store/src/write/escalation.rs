@@ -1,0 +1,53 @@
+//! Answers to escalations: the same failures get the same answer (routing.md 18).
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::decision;
+use crate::error::SqlError;
+use crate::records::Escalation;
+use crate::sql::{Transaction, Write, values};
+
+/// Keeps an answer and its decision, or finds the answer that stands.
+pub(crate) struct KeepEscalation {
+    pub(crate) tenant: Arc<str>,
+    pub(crate) kept: Escalation,
+    pub(crate) now: Timestamp,
+}
+
+impl Write for KeepEscalation {
+    type Answer = String;
+    const WHAT: &'static str = "keep an escalation";
+
+    fn bytes(&self) -> usize {
+        let made = self.kept.new_decision.as_deref();
+        512 + self.kept.answer.len() + made.map_or(0, decision::bytes)
+    }
+
+    async fn apply(&self, transaction: &mut Transaction<'_>) -> Result<String, SqlError> {
+        const PUT: &str = "INSERT INTO relay_escalations (tenant, decision, key, score, recorded, answer) \
+            VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (tenant, decision, key) DO NOTHING";
+        const GET: &str =
+            "SELECT answer FROM relay_escalations WHERE tenant = $1 AND decision = $2 AND key = $3";
+        let kept = &self.kept;
+        let values = values![
+            &*self.tenant,
+            kept.decision,
+            &*kept.key,
+            kept.score,
+            self.now,
+            &*kept.answer,
+        ];
+        if transaction.execute(PUT, values).await? == 0 {
+            let values = values![&*self.tenant, kept.decision, &*kept.key];
+            let gone = || SqlError::Refused("the answer that stands is gone".to_owned());
+            let row = transaction.first(GET, values).await?;
+            return row.ok_or_else(gone)?.text(0);
+        }
+        if let Some(made) = &kept.new_decision {
+            decision::insert(transaction, &self.tenant, made, kept.score).await?;
+        }
+        Ok(kept.answer.clone())
+    }
+}
