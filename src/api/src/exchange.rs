@@ -156,6 +156,7 @@ pub struct RecordedOutcome {
     pub report: OutcomeReport,
     /// When it was recorded.
     #[serde(with = "routing::timestamp")]
+    #[cfg_attr(feature = "schema", schemars(with = "Timestamp"))]
     pub recorded_at: Timestamp,
 }
 
@@ -182,6 +183,7 @@ pub struct MemoryTask {
     pub lesson: Option<String>,
     /// When it was labelled.
     #[serde(with = "routing::timestamp")]
+    #[cfg_attr(feature = "schema", schemars(with = "Timestamp"))]
     pub created: Timestamp,
     /// Its labels as they were given.
     pub labels: Value,
@@ -249,9 +251,11 @@ pub struct ReportGroup {
 pub struct ReportResponse {
     /// From when on.
     #[serde(with = "routing::timestamp")]
+    #[cfg_attr(feature = "schema", schemars(with = "Timestamp"))]
     pub since: Timestamp,
     /// Until when.
     #[serde(with = "routing::timestamp")]
+    #[cfg_attr(feature = "schema", schemars(with = "Timestamp"))]
     pub until: Timestamp,
     /// Everything.
     pub total: ReportGroup,

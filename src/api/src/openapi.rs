@@ -1,9 +1,12 @@
 //! The OpenAPI 3.1 document of the router, made from the table of routes and the schemas of the types. Deterministic:
 //! the same types give the same bytes. Only built for tools (feature `schema`); programs serve the file it was written to.
 
+mod page;
 mod schemas;
 
 use serde_json::{Map, Value, json};
+
+pub use page::page;
 
 use crate::problem::{MEDIA_TYPE, Slug};
 use crate::routes::{Access, Answer, Content, ErrorForm, Form, Parameter, Place, ROUTES, Route};

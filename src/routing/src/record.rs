@@ -43,6 +43,7 @@ pub struct Decision {
     pub conversation_id: Option<String>,
     /// When it was made.
     #[serde(with = "crate::timestamp")]
+    #[cfg_attr(feature = "schema", schemars(with = "Timestamp"))]
     pub created: Timestamp,
     /// Cost profile in force.
     pub profile: String,
