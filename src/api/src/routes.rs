@@ -193,10 +193,9 @@ impl Route {
                 Slug::OriginRefused | Slug::Internal => true,
                 Slug::Unauthorized => self.access != Access::Open,
                 Slug::Overloaded => self.access == Access::Slot,
-                Slug::MalformedJson
-                | Slug::RequestTimeout
-                | Slug::TooLarge
-                | Slug::UnsupportedMediaType => reads_body,
+                Slug::MalformedJson | Slug::RequestTimeout | Slug::TooLarge => reads_body,
+                // A Laya server does not ask how a body is declared.
+                Slug::UnsupportedMediaType => reads_body && self.errors == ErrorForm::Problem,
                 Slug::InvalidRequest => {
                     reads_body || self.parameters.iter().any(|one| one.place != Place::Header)
                 }

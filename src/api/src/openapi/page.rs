@@ -37,6 +37,7 @@ pub fn page(document: &Value) -> String {
     for (path, method, operation) in operations(document) {
         route(&mut out, path, &method, operation);
     }
+    errors(&mut out);
     out.push_str("\n## Types\n");
     let schemas = &document["components"]["schemas"];
     for (name, schema) in schemas.as_object().into_iter().flatten() {
@@ -71,7 +72,10 @@ fn route(out: &mut String, path: &str, method: &str, operation: &Value) {
     );
     let about = text(operation, "description");
     let summary = text(operation, "summary");
-    line(out, format_args!("{summary}. {about}\n"));
+    line(
+        out,
+        format_args!("{}\n", format!("{summary}. {about}").trim_end()),
+    );
     let open = operation["security"].as_array().is_none_or(Vec::is_empty);
     let token = if open {
         "not needed"
@@ -100,20 +104,54 @@ fn route(out: &mut String, path: &str, method: &str, operation: &Value) {
         let about = text(body, "description");
         line(out, format_args!("- body: {kind}, `{media}`. {about}"));
     }
+    let mut errors = Vec::new();
     for (status, response) in operation["responses"].as_object().into_iter().flatten() {
-        let about = text(response, "description");
-        let first = response["content"]
-            .as_object()
-            .and_then(|map| map.iter().next());
-        let kind = match first {
-            Some((media, _)) if media == crate::problem::MEDIA_TYPE => String::new(),
-            Some((media, content)) if media == "application/json" => {
-                format!(" {}", kind(&content["schema"]))
-            }
-            Some((media, _)) => format!(" `{media}`"),
+        if !is_answer(id, status) {
+            errors.push(error(status, response));
+            continue;
+        }
+        let content = response["content"].as_object();
+        let kind = match content.and_then(|map| map.iter().next()) {
+            Some((media, content)) if media == "application/json" => kind(&content["schema"]),
+            Some((media, _)) => format!("`{media}`"),
             None => String::new(),
         };
-        line(out, format_args!("- {status}:{kind} {about}"));
+        let about = text(response, "description");
+        line(out, format_args!("- {status}: {kind}. {about}"));
+    }
+    line(out, format_args!("- errors: {}", errors.join(", ")));
+}
+
+fn is_answer(id: &str, status: &str) -> bool {
+    let mut routes = crate::routes::ROUTES.iter();
+    let answers = routes
+        .find(|route| route.id == id)
+        .map(|route| route.answers);
+    let mut answers = answers.into_iter().flatten();
+    answers.any(|answer| answer.status.to_string() == status)
+}
+
+/// Status and slugs, as in the table of errors.
+fn error(status: &str, response: &Value) -> String {
+    let schema = &response["content"][crate::problem::MEDIA_TYPE]["schema"];
+    let kinds = schema["allOf"][1]["properties"]["type"]["enum"].as_array();
+    let slugs = kinds.into_iter().flatten().filter_map(Value::as_str);
+    let slugs = slugs.map(|kind| {
+        let slug = kind.rsplit('/').next().unwrap_or(kind);
+        format!("`{slug}`")
+    });
+    let slugs: Vec<String> = slugs.collect();
+    format!("{status} {}", slugs.join(" "))
+        .trim_end()
+        .to_owned()
+}
+
+/// Every kind of error once, so that routes need only name them.
+fn errors(out: &mut String) {
+    out.push_str("\n## Errors\n\n| type | status | |\n|---|---|---|\n");
+    for slug in crate::problem::Slug::ALL {
+        let (name, status, title) = (slug.as_str(), slug.status(), slug.title());
+        line(out, format_args!("| `{name}` | {status} | {title} |"));
     }
 }
 

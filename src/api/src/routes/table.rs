@@ -89,11 +89,18 @@ const PASSED: Route = Route {
         content: Content::AnyJson,
         limit: 2 * MIB,
     }),
-    answers: &[Answer {
-        status: 200,
-        content: Content::AnyJson,
-        about: "What the server answered, byte for byte, with its headers. `x-relay-model-version` names the version, `x-relay-contract` says whether its questions are those in force: `match` or `foreign`.",
-    }],
+    answers: &[
+        Answer {
+            status: 200,
+            content: Content::AnyJson,
+            about: "What the server answered, byte for byte, with its headers. `x-relay-model-version` names the version, `x-relay-contract` says whether its questions are those in force: `match` or `foreign`.",
+        },
+        Answer {
+            status: 504,
+            content: Content::Json("Detail"),
+            about: "The deadline passed.",
+        },
+    ],
     own_problems: &[Slug::Unavailable],
     ..PLAIN
 };

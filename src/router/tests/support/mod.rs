@@ -33,14 +33,20 @@ pub(crate) struct TestRouter {
     pub(crate) service: Service,
     pub(crate) store: Store,
     pub(crate) registry: Registry,
+    pub(crate) servers: Servers,
     folder: Option<tempfile::TempDir>,
 }
 
 impl TestRouter {
     /// A router with a new store.
     pub(crate) async fn start(policy: &Arc<ActivePolicy>) -> Self {
+        Self::guarded_by(policy, Authority::Open).await
+    }
+
+    /// The same, for who may call it.
+    pub(crate) async fn guarded_by(policy: &Arc<ActivePolicy>, authority: Authority) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut router = Self::on(policy, folder.path(), None).await;
+        let mut router = Self::build(policy, folder.path(), None, authority).await;
         router.folder = Some(folder);
         router
     }
@@ -50,6 +56,15 @@ impl TestRouter {
         policy: &Arc<ActivePolicy>,
         folder: &Path,
         laya_files: Option<&Path>,
+    ) -> Self {
+        Self::build(policy, folder, laya_files, Authority::Open).await
+    }
+
+    async fn build(
+        policy: &Arc<ActivePolicy>,
+        folder: &Path,
+        laya_files: Option<&Path>,
+        authority: Authority,
     ) -> Self {
         let location = Location::Sqlite(folder.join("relay.db"));
         let opened = Store::open(location, StoreOptions::default())
@@ -68,7 +83,7 @@ impl TestRouter {
             client: Client::Own,
             store: opened.store.clone(),
             shared_store: false,
-            servers,
+            servers: servers.clone(),
             laya_files: laya_files.map(Path::to_owned),
             metrics: RouterMetrics::register(&registry, &policy.policy).unwrap(),
             registry: registry.clone(),
@@ -77,7 +92,7 @@ impl TestRouter {
                 metrics: HttpMetrics::register(&registry, "relay_router").unwrap(),
                 task_panics: prometheus::IntCounter::new("panics_total", "test").unwrap(),
                 origins: Arc::new(Origins::new(Vec::new(), HostRule::LoopbackOnly)),
-                authority: Arc::new(Authority::Open),
+                authority: Arc::new(authority),
                 admission: Arc::new(Admission::new(AdmissionLimits::default())),
                 traces: Traces::off(),
             },
@@ -88,6 +103,7 @@ impl TestRouter {
             service,
             store: opened.store,
             registry,
+            servers,
             folder: None,
         }
     }
