@@ -51,6 +51,14 @@ pub fn document() -> Value {
                     "schema": {"type": "integer", "minimum": 1},
                 },
                 "WWW-Authenticate": {"schema": {"type": "string", "const": "Bearer"}},
+                "x-relay-model-version": {
+                    "description": "Name of the version that answered.",
+                    "schema": {"type": "string"},
+                },
+                "x-relay-contract": {
+                    "description": "Whether the questions of the server are those in force.",
+                    "schema": {"type": "string", "enum": ["match", "foreign"]},
+                },
             },
             "parameters": {
                 "x-request-id": {
@@ -152,7 +160,11 @@ fn reference(name: &str) -> Value {
 fn responses(route: &Route) -> Value {
     let mut responses = Map::new();
     for answer in route.answers {
-        responses.insert(answer.status.to_string(), response(answer));
+        let mut one = response(answer);
+        if route.errors == ErrorForm::Detail && answer.status == 200 {
+            one["headers"] = headers(&["x-relay-model-version", "x-relay-contract"]);
+        }
+        responses.insert(answer.status.to_string(), one);
     }
     let problems = route.problems();
     let mut statuses: Vec<u16> = problems.iter().map(|slug| slug.status()).collect();

@@ -7,6 +7,7 @@ mod deps;
 mod image;
 mod load;
 mod quality;
+mod reference;
 mod shell;
 
 use std::path::PathBuf;
@@ -24,8 +25,15 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Every check: format, clippy, tests, doc tests, dependency order.
+    /// Every check: format, clippy, tests, doc tests, dependency order, generated files.
     Test,
+    /// Writes the OpenAPI document and the reference pages of the HTTP API and the metrics below `docs`.
+    #[command(alias = "openapi")]
+    Docs {
+        /// Compare with what is committed instead; fails when something is old.
+        #[arg(long)]
+        check: bool,
+    },
     /// Proves that no crate depends on one below it in design.md section 1.
     Deps,
     /// Builds a container image with a Docker Engine.
@@ -73,6 +81,8 @@ fn main() -> ExitCode {
     let Arguments { task } = Arguments::parse();
     let result = match task {
         Task::Test => checks::run_all(),
+        Task::Docs { check: true } => reference::check(),
+        Task::Docs { check: false } => reference::write(),
         Task::Deps => deps::run(),
         Task::Image { name } if name == "laya" => image::laya(),
         Task::Image { name } => Err(format!("there is no image `{name}`; there is `laya`")),

@@ -31,7 +31,7 @@ pub fn page(document: &Value) -> String {
         let summary = text(operation, "summary");
         line(
             &mut out,
-            format_args!("| [`{method} {path}`](#{id}) | {summary} |"),
+            format_args!("| [`{method} {path}`](#route-{id}) | {summary} |"),
         );
     }
     for (path, method, operation) in operations(document) {
@@ -68,7 +68,7 @@ fn route(out: &mut String, path: &str, method: &str, operation: &Value) {
     let id = text(operation, "operationId");
     line(
         out,
-        format_args!("\n<a id=\"{id}\"></a>\n\n### `{method} {path}`\n"),
+        format_args!("\n<a id=\"route-{id}\"></a>\n\n### `{method} {path}`\n"),
     );
     let about = text(operation, "description");
     let summary = text(operation, "summary");
