@@ -63,6 +63,19 @@ impl TestRouter {
         };
         let metrics = ServerMetrics::register(&registry, suppressed).unwrap();
         let servers = Servers::new(rule, metrics);
+        Self::before(policy, folder, laya_files, servers, registry).await
+    }
+
+    /// A router in front of these servers.
+    pub(crate) async fn before(
+        policy: &Arc<ActivePolicy>,
+        folder: &Path,
+        laya_files: Option<&Path>,
+        servers: Servers,
+        registry: Registry,
+    ) -> Self {
+        let location = Location::Sqlite(folder.join("relay.db"));
+        let opened = Store::open(location, StoreOptions::default()).await.unwrap();
         let service = Service::new(RouterParts {
             policy: policy.clone(),
             client: Client::Own,
