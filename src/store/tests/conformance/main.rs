@@ -19,6 +19,16 @@ macro_rules! suite {
                 }
             )+)+
         }
+
+        mod postgres {
+            $($(
+                #[tokio::test(flavor = "multi_thread")]
+                #[ignore = "needs a PostgreSQL: cargo xtask test"]
+                async fn $test() {
+                    crate::$file::$test(&crate::engines::Database::postgres().await).await;
+                }
+            )+)+
+        }
     };
 }
 
