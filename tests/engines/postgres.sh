@@ -4,6 +4,7 @@
 #   tests/engines/postgres.sh start [name]   installs what is missing, starts the server, prints its address
 #   tests/engines/postgres.sh stop [name]    stops it by its process id
 #   tests/engines/postgres.sh kill [name]    kills it as a power cut would; `start` brings it back on the same port
+#   tests/engines/postgres.sh freeze|thaw [name]   all its processes stand still, or go on
 #
 # State lives in ${RELAY_ENGINES:-~/.cache/relay-engines}/postgres-<name> (name: main), or, started by root, below
 # /var/lib/postgresql, as the server refuses to run as root and must reach its files. A stopped server's data is removed.
@@ -105,18 +106,24 @@ start() {
 stop() {
     local pid
     if pid=$(alive); then
+        signal_all -CONT
         kill -INT "$pid"
         wait_gone "$pid" || kill -9 "$pid"
     fi
     rm -rf "$root"
 }
 
-# The server and all that it started, at once.
-cut() {
-    local pid children
+# Sends a signal to the server and all that it started.
+signal_all() {
+    local pid
     pid=$(alive) || return 0
-    children=$(cat /proc/"$pid"/task/*/children)
-    kill -9 "$pid" $children 2>/dev/null || true
+    kill "$1" "$pid" $(cat /proc/"$pid"/task/*/children) 2>/dev/null || true
+}
+
+cut() {
+    local pid
+    pid=$(alive) || return 0
+    signal_all -KILL
     wait_gone "$pid"
     rm -f "$data/postmaster.pid"
 }
@@ -125,5 +132,7 @@ case "${1:-}" in
     start) start ;;
     stop) stop ;;
     kill) cut ;;
-    *) sed -n '2,9p' "$0" | cut -c3- >&2; exit 2 ;;
+    freeze) signal_all -STOP ;;
+    thaw) signal_all -CONT ;;
+    *) sed -n '2,10p' "$0" | cut -c3- >&2; exit 2 ;;
 esac

@@ -73,7 +73,7 @@ impl Store {
     }
 
     fn open_file(path: PathBuf, options: &StoreOptions) -> Result<Opened, OpenError> {
-        let (file, notices) = sqlite::open(&path, options, Timestamp::now())?;
+        let (file, notices) = sqlite::open(&path, Timestamp::now())?;
         let readers = sqlite::Readers::start(&path, options)?;
         let (queue, commands) = Queue::new(options);
         let (set_up, up) = watch::channel(true);
@@ -145,7 +145,7 @@ impl Store {
         const WHAT: &str = "close the store";
         let waiting = || StoreError::Away {
             what: WHAT,
-            reason: format!("{} writes still wait", self.0.queue.len()),
+            reason: format!("writes that still wait: {}", self.0.queue.len()),
         };
         let closed = async {
             match self.0.queue.close().await {

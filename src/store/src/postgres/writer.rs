@@ -99,6 +99,9 @@ impl Task {
         let first = !*self.writer.tried.borrow();
         loop {
             if self.writer.pending.is_ended() {
+                if self.writer.pending.is_empty() {
+                    return Err(away);
+                }
                 return connecting.await;
             }
             tokio::select! {
@@ -248,7 +251,10 @@ impl Task {
         tokio::pin!(pause);
         loop {
             if self.writer.pending.is_ended() {
-                return pause.await;
+                if !self.writer.pending.is_empty() {
+                    pause.await;
+                }
+                return;
             }
             tokio::select! {
                 () = &mut pause => return,

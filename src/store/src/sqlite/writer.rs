@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::connection::{File, now};
-use super::file;
+use super::file::{self, Gate};
 use crate::error::SqlError;
 use crate::queue::{Group, Pending, Waiting};
 use crate::sql::{Cache, Transaction};
@@ -18,6 +18,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 struct Writer {
     file: File,
+    gate: Gate,
     path: PathBuf,
     pending: Pending,
     up: watch::Sender<bool>,
@@ -37,6 +38,7 @@ pub(crate) fn start(
 ) -> std::io::Result<()> {
     let writer = Writer {
         file,
+        gate: Gate::new(&path)?,
         path,
         pending,
         up,
@@ -82,7 +84,6 @@ impl Writer {
             Err(SqlError::Refused(_)) if group.len() > 1 => self.one_by_one(group)?,
             written => self.settle(group, written)?,
         }
-        self.works();
         Ok(())
     }
 
@@ -117,7 +118,11 @@ impl Writer {
     }
 
     fn transact(&mut self, group: &mut Group) -> Result<(), SqlError> {
+        let place = self.path.display();
+        let turn = self.gate.enter();
+        let turn = turn.map_err(|error| SqlError::Away(format!("{place}: {error}")))?;
         self.file.script("BEGIN IMMEDIATE")?;
+        drop(turn);
         let written =
             apply(&mut self.file, &mut self.cache, group).and_then(|()| self.file.script("COMMIT"));
         if written.is_err() {
@@ -125,6 +130,9 @@ impl Writer {
             if !self.file.raw.is_autocommit() {
                 let _ = self.file.script("ROLLBACK");
             }
+        }
+        if written.is_ok() {
+            self.works();
         }
         written
     }

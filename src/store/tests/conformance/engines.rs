@@ -21,12 +21,25 @@ impl Database {
         }
     }
 
-    /// An empty database of the server that `cargo xtask test` starts.
-    pub(crate) async fn postgres() -> Self {
+    /// What is at a place.
+    pub(crate) fn at(location: Location) -> Self {
         Self {
-            location: Location::Postgres(new_database().await),
+            location,
             _folder: None,
         }
+    }
+
+    /// Path or address.
+    pub(crate) fn place(&self) -> String {
+        match &self.location {
+            Location::Sqlite(path) => path.display().to_string(),
+            Location::Postgres(address) => address.clone(),
+        }
+    }
+
+    /// An empty database of the server that `cargo xtask test` starts.
+    pub(crate) async fn postgres() -> Self {
+        Self::at(Location::Postgres(new_database().await))
     }
 
     /// A store on it, up.

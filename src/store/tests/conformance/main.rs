@@ -2,6 +2,7 @@
 
 mod datasets;
 mod decisions;
+#[allow(dead_code)]
 mod engines;
 mod fixtures;
 mod history;
