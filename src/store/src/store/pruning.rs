@@ -29,12 +29,10 @@ impl Store {
         retention: Retention,
         now: Timestamp,
     ) -> Result<Option<Pruned>, StoreError> {
-        let Some(lead) = self.lead().await? else {
+        let Some(_lead) = self.lead().await? else {
             return Ok(None);
         };
-        let pruned = self.remove(retention, now).await;
-        lead.end().await;
-        pruned.map(Some)
+        self.remove(retention, now).await.map(Some)
     }
 
     async fn remove(&self, retention: Retention, now: Timestamp) -> Result<Pruned, StoreError> {
