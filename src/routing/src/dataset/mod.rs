@@ -43,3 +43,6 @@ pub use telemetry::{
     import_telemetry, read_telemetry,
 };
 pub use view::{DatasetView, Edit, Finding, LabelChange};
+
+#[cfg(test)]
+mod tests;
