@@ -75,6 +75,7 @@ fn spelled_out(value: &mut Value) {
             }
         }
         Value::Object(members) => members.values_mut().for_each(spelled_out),
+        Value::Array(items) => items.iter_mut().for_each(spelled_out),
         _ => {}
     }
 }
@@ -336,7 +337,7 @@ fn splits_rows_by_their_text() {
         session,
     } in split_vectors().splits
     {
-        assert_eq!(request_hash(&request), h, "{request}");
+        assert_eq!(request_hash(&request), h, "{request:?}");
         assert_eq!(split_by_hash(h), pool, "{request}");
         if let Some(session) = session {
             assert_eq!(

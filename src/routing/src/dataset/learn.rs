@@ -11,9 +11,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::evidence::{EVIDENCE_BYTES, Evidence};
-use super::row::{InForce, LabelSource, NewRow, Row, Source, Split};
+use super::origin::{LabelSource, Source, Split};
+use super::row::{NewRow, Row};
 use super::secrets::{Secret, find_secrets, redact};
 use super::split::SessionSplits;
+use super::standing::InForce;
 use super::view::{DatasetView, Edit, Finding, LabelChange};
 use crate::memory::merge_key;
 use crate::request::{FieldError, MAX_REQUEST_UNITS};

@@ -3,8 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::row::{InForce, RejectedLine, Row, RowFile, RowStanding, Source, Split, read_file};
+use super::file::{RejectedLine, RowFile, read_file};
+use super::origin::{Source, Split};
+use super::row::Row;
 use super::secrets::has_secret;
+use super::standing::{InForce, RowStanding};
 use super::view::{DatasetView, Edit, Finding, number};
 
 /// A file to take in.

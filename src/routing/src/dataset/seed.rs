@@ -9,7 +9,9 @@ use decision::vocabulary::{Effort, Tier};
 use serde::Deserialize;
 
 use super::generator::Generator;
-use super::row::{InForce, NewRow, Row, Source};
+use super::origin::Source;
+use super::row::{NewRow, Row};
+use super::standing::InForce;
 use crate::memory::merge_key;
 
 /// Rows of a first use.

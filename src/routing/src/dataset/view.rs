@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use decision::vocabulary::QuestionId;
 use serde::{Deserialize, Serialize};
 
-use super::row::{InForce, Row};
+use super::row::Row;
+use super::standing::InForce;
 
 /// The dataset of one tenant at one revision.
 #[derive(Debug, Clone, Copy)]

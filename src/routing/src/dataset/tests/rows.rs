@@ -16,9 +16,7 @@ fn a_line_is_written_back_as_it_was_read() {
             r#","weight":1e5,"tags":["a","b"],"x":null"#,
         ),
         // Written by other hands: spaces, escapes, another order, numbers in other forms.
-        format!(
-            r#"{{"source": "harness", "state": {{"request": "caf\u00e9 \ud83d\ude00", "n": 1.50}}, "expected": {{"capability_tier": "fast"}}, "id": "h1" }}"#
-        ),
+        r#"{"source": "harness", "state": {"request": "caf\u00e9 \ud83d\ude00", "n": 1.50}, "expected": {"capability_tier": "fast"}, "id": "h1" }"#.to_owned(),
     ];
     let file = rows.join("\n") + "\n";
     let read = read_file(&file);

@@ -1,0 +1,128 @@
+//! Whether a row fits the questions in force (routing.md 1.3).
+
+use decision::contract::Digest;
+use decision::labels::{LabelProblems, Labels};
+use decision::vocabulary::Tier;
+use decision::{Contract, json};
+use jiff::Timestamp;
+
+use super::origin::Source;
+use super::row::Row;
+use crate::memory::{LearnedTask, Standing};
+
+/// Digests of the questions in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InForce {
+    /// Without wording: what rows are compared with.
+    pub shape: Digest,
+    /// With wording.
+    pub contract: Digest,
+}
+
+impl InForce {
+    /// The digests of a contract.
+    #[must_use]
+    pub fn of(contract: &Contract) -> Self {
+        Self {
+            shape: contract.shape_digest().clone(),
+            contract: contract.digest().clone(),
+        }
+    }
+}
+
+/// Whether a row may be used under the questions in force (routing.md 1.3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RowStanding {
+    /// All 18 labels are valid.
+    InForce(Labels),
+    /// A `harness` row: the tier alone is known.
+    TierOnly(Tier),
+    /// Kept and listed, never used.
+    Stale(StaleReason),
+}
+
+impl RowStanding {
+    /// Whether the row is kept without being used.
+    #[must_use]
+    pub const fn is_stale(&self) -> bool {
+        matches!(self, Self::Stale(_))
+    }
+}
+
+/// Why a row is not used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StaleReason {
+    /// It was labelled under other questions.
+    #[error("labelled under the questions {shape}")]
+    OtherShape {
+        /// As the row has it.
+        shape: String,
+    },
+    /// Its labels do not fit.
+    #[error(transparent)]
+    Labels(LabelProblems),
+}
+
+impl Row {
+    /// Reads the labels: all 18, and nothing else.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them.
+    pub fn labels(&self) -> Result<Labels, LabelProblems> {
+        let expected = json::write(&self.expected().clone().into());
+        // `NaN` is the one thing that one of the readers takes and the other does not: no label either way.
+        Labels::from_json(&serde_json::from_str(&expected).unwrap_or_default())
+    }
+
+    /// Whether the row may be used under the questions in force.
+    #[must_use]
+    pub fn standing(&self, in_force: &InForce) -> RowStanding {
+        if let Some(shape) = self
+            .shape()
+            .filter(|shape| *shape != in_force.shape.to_string())
+        {
+            let shape = shape.to_owned();
+            return RowStanding::Stale(StaleReason::OtherShape { shape });
+        }
+        if let Some(tier) = self.only_tier() {
+            return RowStanding::TierOnly(tier);
+        }
+        match self.labels() {
+            Ok(labels) => RowStanding::InForce(labels),
+            Err(problems) => RowStanding::Stale(StaleReason::Labels(problems)),
+        }
+    }
+
+    /// The tier of a `harness` row that has no other label.
+    fn only_tier(&self) -> Option<Tier> {
+        let expected = self.expected();
+        let only = *self.source() == Source::Harness && expected.len() == 1;
+        let tier = expected
+            .get("capability_tier")
+            .and_then(json::Value::as_str);
+        tier.filter(|_| only)?.parse().ok()
+    }
+
+    /// The row as memory has it; none for a row that was not taught in a session.
+    #[must_use]
+    pub fn learned(&self, in_force: &InForce) -> Option<LearnedTask<Labels>> {
+        if !self.is_session() {
+            return None;
+        }
+        let standing = match self.standing(in_force) {
+            RowStanding::InForce(labels) => Standing::InForce {
+                tier: labels.capability_tier,
+                effort: labels.reasoning_effort,
+                labels,
+            },
+            RowStanding::TierOnly(_) | RowStanding::Stale(_) => Standing::Stale,
+        };
+        Some(LearnedTask {
+            id: self.id().to_owned(),
+            request: self.request().to_owned(),
+            lesson: self.lesson().map(str::to_owned),
+            created: self.created().unwrap_or(Timestamp::UNIX_EPOCH),
+            standing,
+        })
+    }
+}
