@@ -5,14 +5,21 @@ use std::collections::HashSet;
 
 use decision::relay_contract;
 use jiff::Timestamp;
+use routing::bounded::Ratio;
 use routing::dataset::{
     DatasetView, Edit, InForce, LearnBody, LearnRefusal, Row, RowStanding, SelectionRecipe,
     SessionSplits, Split, StaleReason, export_rows, import_telemetry, learn, read_file,
     read_telemetry, replay_size, request_hash, split_by_hash,
 };
-use routing::history::Evidence as Sums;
+use routing::dataset::{FinishedTask, LearnAnswer, Outcome, TrainingAnswer, first_use};
+use routing::decide::{Client, Explain, Judgement, Moment, NothingKnown, decide, prepare};
+use routing::history::{Counts, Evidence as Sums};
 use routing::keywords::Keywords;
 use routing::memory::{MemoryIndex, Thresholds};
+use routing::policy::Policy;
+use routing::reason::Fallback;
+use routing::record::Decision;
+use routing::request::RouteRequest;
 use routing::rules::{self, RuleId};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -502,5 +509,250 @@ fn exports_one_row_for_the_one_success() {
         file.lines[0].line(),
         text.lines().next().expect("a line"),
         "unknown fields stay"
+    );
+}
+
+/// The decision on a request that rules assess, as the store keeps it.
+fn decided(request: &str) -> Decision {
+    let today = "2026-11-30".parse().expect("a date");
+    let policy = Policy::builtin("sha256:0123456789abcdef", today).expect("a policy");
+    let request = RouteRequest::new(request);
+    let prepared = prepare(&request, &policy, Client::Own, None, now()).expect("a request");
+    let moment = Moment::new(now(), [7; 28], &|| 0.0, Explain::No);
+    let judgement = Judgement::Rules {
+        fallback: Some(Fallback::NoModel),
+    };
+    decide(&prepared, judgement, &NothingKnown, moment)
+        .expect("a model")
+        .decision
+}
+
+#[test]
+fn a_finished_task_is_written_and_read_back() {
+    let text = "Fix the race condition in workers, password=hunter2";
+    let decision = Decision {
+        request: Some(text.to_owned()),
+        ..decided(text)
+    };
+    let finished = FinishedTask {
+        at: now(),
+        outcome: Outcome::Completed,
+        tests_passed: Some(true),
+        attempts: 2,
+        escalations: 1,
+        tool_failures: 3,
+        tokens: 1200,
+        cost_usd: Some(0.012_345_678),
+        duration_ms: 900,
+        models: vec![decision.selected.model.clone()],
+    };
+    let line = finished.telemetry_line(&decision);
+    let value: Value = serde_json::from_str(&line).expect("JSON");
+    assert_eq!(
+        value["request"],
+        "Fix the race condition in workers, password=[redacted]"
+    );
+    assert_eq!(value["classification"]["source"], "heuristic");
+    assert_eq!(value["usage"]["cost"], 0.012_346);
+    assert_eq!(value["selected"]["provider"], "anthropic");
+    assert_eq!(value["selected"]["model"], "claude-opus-5-5");
+    assert_eq!(
+        value["result"],
+        json!({"success": true, "outcome": "completed", "attempts": 2, "escalations": 1, "tests_passed": true, "tool_failures": 3})
+    );
+    let keys = [
+        "\"task_id\"",
+        "\"timestamp\"",
+        "\"request\"",
+        "\"classification\"",
+        "\"policy\"",
+        "\"selected\"",
+        "\"result\"",
+        "\"usage\"",
+    ];
+    let places: Vec<_> = keys
+        .iter()
+        .map(|key| line.find(key).expect("is there"))
+        .collect();
+    assert!(places.is_sorted(), "{line}");
+    let file = read_telemetry(&line);
+    assert_eq!(file.rejected, []);
+    let read = &file.lines[0];
+    assert_eq!(read.task_id, decision.task_id.to_string());
+    assert_eq!(read.class.to_string(), "bug_fix:3");
+    assert_eq!(read.model, decision.selected.model);
+    assert_eq!(
+        read.observation().map(|seen| (seen.counts, seen.weight)),
+        Some((Counts::Success, Ratio::ONE))
+    );
+    let failed = FinishedTask {
+        tests_passed: Some(false),
+        cost_usd: None,
+        ..finished
+    };
+    let line = failed.telemetry_line(&decision);
+    assert!(
+        line.contains("\"success\":false") && line.contains("\"cost\":null"),
+        "{line}"
+    );
+}
+
+#[test]
+fn damaged_telemetry_is_named_by_its_first_wrong_field() {
+    let good = telemetry_line("t1", "completed", true, "true");
+    let rows = [
+        (
+            good.replace("\"task_id\":\"t1\",", ""),
+            "task_id: is missing",
+        ),
+        (
+            good.replace("2026-11-30T09:00:00.000Z", "yesterday"),
+            "timestamp: expected an RFC 3339 time",
+        ),
+        (
+            good.replace("\"complexity\":0.5", "\"complexity\":\"high\""),
+            "classification.complexity: expected a number",
+        ),
+        (
+            good.replace("\"type\":\"bug_fix\"", "\"type\":\"chore\""),
+            "classification.type: unknown task type `chore`",
+        ),
+        (
+            good.replace("\"tier\":\"balanced\"", "\"tier\":\"huge\""),
+            "selected.tier: unknown tier `huge`",
+        ),
+        (
+            good.replace("\"outcome\":\"completed\"", "\"outcome\":\"won\""),
+            "result.outcome: unknown word `won`",
+        ),
+        (
+            good.replace("\"success\":true", "\"success\":1"),
+            "result.success: expected true or false",
+        ),
+    ];
+    for (line, reason) in rows {
+        assert_ne!(line, good, "{reason}");
+        let file = read_telemetry(&line);
+        assert!(file.lines.is_empty(), "{reason}");
+        assert!(
+            file.rejected[0].reason.starts_with(reason),
+            "{}",
+            file.rejected[0].reason
+        );
+    }
+    let millis = good.replace("\"2026-11-30T09:00:00.000Z\"", "1796029200000");
+    assert_eq!(
+        read_telemetry(&millis).lines[0].at,
+        read_telemetry(&good).lines[0].at
+    );
+}
+
+#[test]
+fn twenty_saves_one_after_the_other_give_twenty_ids() {
+    let mut rows = Vec::new();
+    for at in 0..20 {
+        let name = format!("zulu{at}");
+        rows = saved(&rows, &[(name.as_str(), "fast")]).applied(&rows);
+    }
+    let ids: Vec<&str> = rows.iter().map(Row::id).collect();
+    let expected: Vec<String> = (1..=20).map(|at| format!("s{at:05}")).collect();
+    assert_eq!(ids, expected);
+}
+
+#[test]
+fn an_id_is_never_given_twice() {
+    let view = DatasetView {
+        rows: &[],
+        highest_session_number: 41,
+    };
+    let vectors = learn_vectors();
+    let plain = body(&vectors.labels, &vectors.taken[0]);
+    let edit = learn(&view, &plain, now(), &in_force(), fired).expect("valid");
+    assert_eq!(
+        (edit.ids, edit.highest_session_number),
+        (vec!["s00042".to_owned()], 42)
+    );
+}
+
+#[test]
+fn other_questions_are_an_error_of_their_own() {
+    let vectors = learn_vectors();
+    let mut other = body(&vectors.labels, &vectors.refused[0]);
+    other.shape = format!("sha256:{}", "0".repeat(64));
+    match try_learn(&[], &other) {
+        Err(LearnRefusal::ContractMismatch { expected, got }) => {
+            assert_eq!(expected, in_force().shape);
+            assert_eq!(got.to_string(), other.shape);
+        }
+        result => panic!("{result:?}"),
+    }
+}
+
+#[test]
+fn bodies_have_between_1_and_200_exercises() {
+    let vectors = learn_vectors();
+    let mut many = body(&vectors.labels, &vectors.taken[0]);
+    for (count, allowed) in [(0, false), (1, true), (200, true), (201, false)] {
+        many.exercises = vec![
+            many.exercises.first().cloned().unwrap_or_else(|| body(
+                &vectors.labels,
+                &vectors.taken[0]
+            )
+            .exercises
+            .remove(0));
+            count
+        ];
+        let result = try_learn(&[], &many);
+        match result {
+            Ok(edit) => assert!(allowed && edit.added == 1 && edit.ids.len() == count),
+            Err(LearnRefusal::Invalid(errors)) => {
+                assert!(!allowed && errors[0].path == "exercises")
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_first_use_is_seeded_once() {
+    let none = DatasetView {
+        rows: &[],
+        highest_session_number: 0,
+    };
+    let edit = first_use(&none, &in_force());
+    assert_eq!((edit.added, edit.puts[0].id()), (1100, "r00001"));
+    let seeded = DatasetView {
+        rows: &edit.puts,
+        highest_session_number: 0,
+    };
+    assert!(first_use(&seeded, &in_force()).is_empty());
+    let forgotten = DatasetView {
+        rows: &[],
+        highest_session_number: 3,
+    };
+    assert!(first_use(&forgotten, &in_force()).is_empty());
+}
+
+#[test]
+fn the_answer_counts_learned_tasks_and_stale_ones() {
+    let rows = saved(
+        &[],
+        &[("Fix the date parser", "fast"), ("Add a list", "fast")],
+    )
+    .puts;
+    let other = InForce {
+        shape: decision::contract::Digest::of(b"x"),
+        ..in_force()
+    };
+    let rows = vec![rows[0].stamped(&other), rows[1].clone()];
+    let edit = saved(&rows, &[("Write release notes", "fast")]);
+    let training = TrainingAnswer {
+        run: None,
+        reason: Some("not asked for".to_owned()),
+    };
+    let answer = LearnAnswer::of(&edit, &rows, &in_force(), training);
+    assert_eq!(
+        serde_json::to_string(&answer).expect("writes"),
+        r#"{"added":1,"updated":0,"total":3,"stale":1,"ids":["s00003"],"training":{"run":null,"reason":"not asked for"}}"#
     );
 }

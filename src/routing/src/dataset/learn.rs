@@ -18,8 +18,9 @@ use super::split::SessionSplits;
 use super::standing::InForce;
 use super::view::{DatasetView, Edit, Finding, LabelChange};
 use crate::memory::merge_key;
+use crate::policy::Policy;
 use crate::request::{FieldError, MAX_REQUEST_UNITS};
-use crate::rules::RuleId;
+use crate::rules::{self, RuleId};
 use crate::text;
 
 /// Most tasks in one body.
@@ -94,7 +95,6 @@ pub struct TrainingAnswer {
     /// Name of the run that was started.
     pub run: Option<String>,
     /// Why none was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
@@ -132,8 +132,19 @@ pub enum LearnRefusal {
     Invalid(Vec<FieldError>),
 }
 
+/// The deterministic rules that fire on a text under a policy, as [`learn`] asks for them.
+pub fn rules_of(policy: &Policy) -> impl Fn(&str) -> Vec<RuleId> + '_ {
+    |text| {
+        rules::fired(
+            &policy.keywords().scan(text),
+            &policy.added_rule_ids(),
+            &policy.source.disabled_rules,
+        )
+    }
+}
+
 /// Checks a body and makes the change that saves it. `fired` gives the deterministic rules that fire on a request
-/// ([`crate::rules::fired`] with the policy's keywords); rules that a policy added say nothing about security and are
+/// ([`rules_of`] the policy); rules that a policy added say nothing about security and are
 /// left out of account. `now` becomes `created`.
 ///
 /// # Errors

@@ -27,14 +27,14 @@ pub use file::{RejectedLine, RowFile, read_file, write_file};
 pub use generator::Generator;
 pub use learn::{
     Exercise, LESSON_UNITS, LearnAnswer, LearnBody, LearnRefusal, MAX_EXERCISES, NOTE_UNITS,
-    SESSION_UNITS, TrainingAnswer, learn,
+    SESSION_UNITS, TrainingAnswer, learn, rules_of,
 };
 pub use migrate::{MapError, Migration, MigrationMap, QuestionMap, migrate};
 pub use mirror::{Import, Mirror, import_mirror};
 pub use origin::{LabelSource, Source, Split};
 pub use row::{MAX_LINE_BYTES, NewRow, Row, RowError};
 pub use secrets::{REDACTED, Secret, SecretKind, find_secrets, has_secret, redact};
-pub use seed::{SEED_COUNT, seed, template_count};
+pub use seed::{SEED_COUNT, first_use, seed, template_count};
 pub use snapshot::{FrozenFile, Snapshot, snapshot};
 pub use split::{
     Selection, SelectionError, SelectionRecipe, SessionSplits, replay_size, request_hash, select,

@@ -69,7 +69,7 @@ impl Row {
     /// # Errors
     /// Everything that is wrong with them.
     pub fn labels(&self) -> Result<Labels, LabelProblems> {
-        let expected = json::write(&self.expected().clone().into());
+        let expected = self.expected_value().map(json::write).unwrap_or_default();
         // `NaN` is the one thing that one of the readers takes and the other does not: no label either way.
         Labels::from_json(&serde_json::from_str(&expected).unwrap_or_default())
     }
@@ -77,10 +77,7 @@ impl Row {
     /// Whether the row may be used under the questions in force.
     #[must_use]
     pub fn standing(&self, in_force: &InForce) -> RowStanding {
-        if let Some(shape) = self
-            .shape()
-            .filter(|shape| *shape != in_force.shape.to_string())
-        {
+        if let Some(shape) = self.shape().filter(|shape| !is_shape(shape, in_force)) {
             let shape = shape.to_owned();
             return RowStanding::Stale(StaleReason::OtherShape { shape });
         }
@@ -125,4 +122,10 @@ impl Row {
             standing,
         })
     }
+}
+
+/// Whether a row's text of a digest is the shape in force; compared without writing the latter out.
+fn is_shape(text: &str, in_force: &InForce) -> bool {
+    text.parse::<Digest>()
+        .is_ok_and(|shape| shape == in_force.shape)
 }

@@ -161,12 +161,12 @@ fn separator(lowered: &str, at: usize, end: usize) -> Option<(Separator, usize)>
             return Some((Separator::Prose, value_at(rest)));
         }
     }
-    let before = &lowered[..at];
-    let word = before
-        .rsplit(|c: char| c.is_whitespace())
-        .next()
-        .unwrap_or_default();
-    (gap && closed == rest && word.starts_with("--")).then(|| (Separator::Option, position(after)))
+    if !gap || closed != rest {
+        return None;
+    }
+    let word = lowered[..at].rsplit(char::is_whitespace).next();
+    word.is_some_and(|word| word.starts_with("--"))
+        .then(|| (Separator::Option, position(after)))
 }
 
 /// A value as it stands in the text.
