@@ -240,17 +240,7 @@ impl Check<'_> {
         let labels = self.labels(exercise, fired);
         self.length("note", exercise.note.as_deref(), NOTE_UNITS);
         self.lesson(exercise.lesson.as_deref());
-        let evidence = exercise.evidence.as_ref().map(Evidence::to_value);
-        let evidence = evidence.filter(|evidence| !evidence.is_null());
-        let bytes = evidence
-            .as_ref()
-            .map_or(0, |value| decision::json::write(value).len());
-        if bytes > EVIDENCE_BYTES {
-            self.error(
-                "evidence",
-                format!("has {bytes} bytes, limit {EVIDENCE_BYTES}"),
-            );
-        }
+        let evidence = self.evidence(exercise.evidence.as_ref());
         let labels = labels.filter(|_| self.errors.len() == before)?;
         let note = exercise
             .note
@@ -263,6 +253,24 @@ impl Check<'_> {
             lesson: exercise.lesson.as_deref(),
             evidence,
         })
+    }
+
+    /// The evidence as it is kept; what is too long is not looked at any further.
+    fn evidence(&mut self, evidence: Option<&Evidence>) -> Option<decision::json::Value> {
+        let evidence = evidence?;
+        let mut bytes = evidence.bytes();
+        if bytes <= EVIDENCE_BYTES {
+            let value = evidence.to_value();
+            bytes = decision::json::write(&value).len();
+            if bytes <= EVIDENCE_BYTES {
+                return (!value.is_null()).then_some(value);
+            }
+        }
+        self.error(
+            "evidence",
+            format!("has {bytes} bytes, limit {EVIDENCE_BYTES}"),
+        );
+        None
     }
 
     fn request(&mut self, request: &str) -> String {
@@ -323,16 +331,19 @@ impl Check<'_> {
         Some(labels)
     }
 
-    fn length(&mut self, field: &str, text: Option<&str>, limit: usize) {
+    /// Whether a text keeps its limit.
+    fn length(&mut self, field: &str, text: Option<&str>, limit: usize) -> bool {
         let units = text.map_or(0, |text| text::units(text.trim()));
         if units > limit {
             self.error(field, format!("has {units} UTF-16 units, limit {limit}"));
         }
+        units <= limit
     }
 
     fn lesson(&mut self, lesson: Option<&str>) {
-        self.length("lesson", lesson, LESSON_UNITS);
-        if let Some(problem) = lesson.and_then(lesson_problem) {
+        if self.length("lesson", lesson, LESSON_UNITS)
+            && let Some(problem) = lesson.and_then(lesson_problem)
+        {
             self.error("lesson", problem);
         }
     }
