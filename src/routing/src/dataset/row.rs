@@ -279,11 +279,6 @@ impl Row {
             .unwrap_or(&NONE)
     }
 
-    /// `expected` as a value, to be written.
-    pub(super) fn expected_value(&self) -> Option<&Value> {
-        self.object.get("expected")
-    }
-
     /// Where it comes from.
     #[must_use]
     pub fn source(&self) -> &Source {

@@ -69,9 +69,9 @@ impl Row {
     /// # Errors
     /// Everything that is wrong with them.
     pub fn labels(&self) -> Result<Labels, LabelProblems> {
-        let expected = self.expected_value().map(json::write).unwrap_or_default();
-        // `NaN` is the one thing that one of the readers takes and the other does not: no label either way.
-        Labels::from_json(&serde_json::from_str(&expected).unwrap_or_default())
+        let labels = self.expected().iter();
+        let labels = labels.map(|(id, value)| (id.to_string_lossy(), plain(value)));
+        Labels::from_json(&serde_json::Value::Object(labels.collect()))
     }
 
     /// Whether the row may be used under the questions in force.
@@ -128,4 +128,15 @@ impl Row {
 fn is_shape(text: &str, in_force: &InForce) -> bool {
     text.parse::<Digest>()
         .is_ok_and(|shape| shape == in_force.shape)
+}
+
+/// A label as the reader of labels takes it. Labels are words, numbers and truths; anything else goes through its text,
+/// and what even that cannot say (`NaN`) is no label either way.
+fn plain(value: &json::Value) -> serde_json::Value {
+    match value {
+        json::Value::Bool(truth) => (*truth).into(),
+        json::Value::String(word) => word.to_string_lossy().into(),
+        json::Value::Integer(level) if level.as_i64().is_some() => level.as_i64().into(),
+        other => serde_json::from_str(&json::write(other)).unwrap_or_default(),
+    }
 }

@@ -91,3 +91,28 @@ fn the_words_around_a_secret_stay() {
         "Log in with password=[redacted], then fix the date parser."
     );
 }
+
+#[test]
+fn phrases_about_security_hold_no_secret() {
+    let files = [
+        include_str!("../../../tests/phrases/phrases_must.tsv"),
+        include_str!("../../../tests/phrases/phrases_must_not.tsv"),
+    ];
+    let lines: Vec<&str> = files.into_iter().flat_map(str::lines).collect();
+    assert!(lines.len() >= 300);
+    for line in lines {
+        assert_eq!(find_secrets(line), [], "{line}");
+    }
+}
+
+#[test]
+fn a_long_text_of_names_costs_no_square_of_its_length() {
+    let long = format!("{}=(", "password".repeat(20_000));
+    assert!(!has_secret(&long));
+    let value = "x1".repeat(LONG_VALUE);
+    let clean = redact(&format!("password={value} and more")).into_owned();
+    assert_eq!(clean, "password=[redacted] and more");
+}
+
+/// Longer than what is looked at of a value.
+const LONG_VALUE: usize = 10_000;
