@@ -1,6 +1,9 @@
 //! Reads whole files that a user names: settings, keys, policies, tokens. Such a path may lead anywhere, also to a pipe
 //! that nobody writes to or to a device that never ends, so only regular files are read, and only up to a bound. What a
-//! file means is its reader's business.
+//! file means is its reader's business. Files of ours are replaced whole ([`replace`]), one process at a time ([`Lock`]).
+
+mod lock;
+mod replace;
 
 use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -8,6 +11,9 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
+
+pub use lock::{Lock, LockError};
+pub use replace::{Access, free_name, make_private_folder, replace, set_aside};
 
 /// What some editors put in front of UTF-8; it is no part of the text.
 const BYTE_ORDER_MARK: &str = "\u{feff}";

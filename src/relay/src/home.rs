@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs::Metadata;
+use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -13,9 +14,9 @@ use serde_json::Value;
 use crate::error::CliError;
 
 /// Key that a router on loopback accepts from anyone.
-const LOCAL_KEY: &str = "local";
+pub(crate) const LOCAL_KEY: &str = "local";
 /// Largest file that is read here, in bytes.
-const MAX_FILE: u64 = 1 << 20;
+pub(crate) const MAX_FILE: u64 = 1 << 20;
 /// Most characters of an address that are shown.
 const MAX_SHOWN: usize = 200;
 
@@ -43,16 +44,47 @@ pub(crate) struct Settings {
 pub(crate) struct Router {
     /// Without a trailing slash and without `/v1`.
     pub(crate) origin: String,
+    pub(crate) address_from: AddressFrom,
     pub(crate) key: String,
+    pub(crate) key_from: KeyFrom,
     /// Where a key would be stored.
     pub(crate) credentials: PathBuf,
     /// What is not as it should be, and no obstacle.
     pub(crate) notes: Vec<String>,
 }
 
+/// Who says where the router is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AddressFrom {
+    /// `laya.baseUrl` of `settings.json`.
+    Settings,
+    /// `LAYA_BASE_URL`.
+    Environment,
+    /// `endpoint.json` of a process that lives.
+    Daemon,
+    /// Nobody.
+    Default,
+    /// An argument of this run.
+    Argument,
+}
+
+/// Who gave the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyFrom {
+    /// `laya` of `auth.json`.
+    Stored,
+    /// `LAYA_API_KEY`.
+    Environment,
+    /// Nobody: `local`, which a router on loopback takes from anyone.
+    Nobody,
+    /// A file named in this run.
+    File,
+}
+
 /// A key, with what is to be said of its file.
 struct Key {
     key: String,
+    from: KeyFrom,
     notes: Vec<String>,
 }
 
@@ -79,9 +111,29 @@ impl Home {
         Ok(Self { relay, agent })
     }
 
+    /// The agent folder.
+    pub(crate) fn agent(&self) -> &Path {
+        &self.agent
+    }
+
+    /// The user's settings.
+    pub(crate) fn settings_file(&self) -> PathBuf {
+        self.agent.join("settings.json")
+    }
+
+    /// Where keys are stored.
+    pub(crate) fn credentials(&self) -> PathBuf {
+        self.agent.join("auth.json")
+    }
+
+    /// Outcomes that wait for a router (agent.md 10.3).
+    pub(crate) fn waiting_outcomes(&self) -> PathBuf {
+        self.agent.join("laya").join("outcomes.jsonl")
+    }
+
     /// Reads `laya.*` of the user's `settings.json`. Project files are not read until trust is built (agent.md 3.2).
     pub(crate) fn settings(&self) -> Result<Settings, CliError> {
-        let path = self.agent.join("settings.json");
+        let path = self.settings_file();
         let laya = match read_json(&path)? {
             None => None,
             Some((Value::Object(mut settings), _)) => settings.remove("laya"),
@@ -113,23 +165,32 @@ impl Home {
         laya: &LayaSettings,
         environment: Environment<'_>,
     ) -> Result<Router, CliError> {
-        let from_environment =
-            environment("LAYA_BASE_URL").and_then(|value| value.into_string().ok());
+        let from_environment = environment("LAYA_BASE_URL")
+            .and_then(|value| value.into_string().ok())
+            .filter(|value| !value.trim().is_empty());
         // The daemon's file is only looked at where nothing else names an address.
         let running = match (&laya.base_url, &from_environment) {
             (None, None) => self.running_router()?,
             _ => None,
         };
-        let (url, _) = laya.address(from_environment.as_deref(), running.as_deref());
+        let (url, layer) = laya.address(from_environment.as_deref(), running.as_deref());
+        let address_from = match (layer, &running, &from_environment) {
+            (Some(_), _, _) => AddressFrom::Settings,
+            (None, Some(_), _) => AddressFrom::Daemon,
+            (None, None, Some(_)) => AddressFrom::Environment,
+            (None, None, None) => AddressFrom::Default,
+        };
         let origin = settings::origin(url).map_err(|error| match &running {
             Some(_) => CliError::file(&self.endpoint(), format!("router: {error}")),
             // Settings with such an address were refused already.
             None => bad_address(url, error),
         })?;
-        let Key { key, notes } = self.key(environment)?;
+        let Key { key, from, notes } = self.key(environment)?;
         Ok(Router {
             origin: origin.to_owned(),
+            address_from,
             key,
+            key_from: from,
             credentials: self.credentials(),
             notes,
         })
@@ -142,7 +203,8 @@ impl Home {
         let mut notes = Vec::new();
         if let Some(key) = self.stored_key(&mut notes)?.filter(|key| !key.is_empty()) {
             return if sendable(&key) {
-                Ok(Key { key, notes })
+                let from = KeyFrom::Stored;
+                Ok(Key { key, from, notes })
             } else {
                 Err(CliError::file(
                     &self.credentials(),
@@ -151,16 +213,16 @@ impl Home {
             };
         }
         let Some(key) = environment("LAYA_API_KEY").filter(|key| !key.is_empty()) else {
-            let key = LOCAL_KEY.to_owned();
-            return Ok(Key { key, notes });
+            return Ok(Key {
+                key: LOCAL_KEY.to_owned(),
+                from: KeyFrom::Nobody,
+                notes,
+            });
         };
+        let from = KeyFrom::Environment;
         let key = key.into_string().ok().filter(|key| sendable(key));
-        key.map(|key| Key { key, notes })
+        key.map(|key| Key { key, from, notes })
             .ok_or_else(|| CliError::usage(format!("the key in LAYA_API_KEY {rule}")))
-    }
-
-    fn credentials(&self) -> PathBuf {
-        self.agent.join("auth.json")
     }
 
     fn stored_key(&self, notes: &mut Vec<String>) -> Result<Option<String>, CliError> {
@@ -223,8 +285,22 @@ impl Home {
     }
 }
 
+/// Whether an address is of this machine: 127.0.0.0/8, `::1` or `localhost`.
+pub(crate) fn is_loopback(origin: &str) -> bool {
+    let authority = origin.split_once("://").map_or(origin, |(_, rest)| rest);
+    let authority = authority.split('/').next().unwrap_or_default();
+    let host = match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    host.eq_ignore_ascii_case("localhost")
+        || host
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
+}
+
 /// Whether a key can stand in a header.
-fn sendable(key: &str) -> bool {
+pub(crate) fn sendable(key: &str) -> bool {
     key.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
@@ -282,24 +358,42 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = home(folder.path());
         let none = LayaSettings::default();
-        assert_eq!(
-            home.router(&none, &|_| None).unwrap().origin,
-            "http://127.0.0.1:8737"
-        );
-        let environment =
-            |name: &str| (name == "LAYA_BASE_URL").then(|| "http://10.0.0.1:9/v1/".into());
-        assert_eq!(
-            home.router(&none, &environment).unwrap().origin,
-            "http://10.0.0.1:9"
-        );
         let set = LayaSettings {
             base_url: Some("https://router.test".to_owned()),
             ..LayaSettings::default()
         };
-        assert_eq!(
-            home.router(&set, &environment).unwrap().origin,
-            "https://router.test"
-        );
+        for (settings, variable, origin, from) in [
+            (&none, None, "http://127.0.0.1:8737", AddressFrom::Default),
+            (
+                &none,
+                Some(" "),
+                "http://127.0.0.1:8737",
+                AddressFrom::Default,
+            ),
+            (
+                &none,
+                Some("http://10.0.0.1:9/v1/"),
+                "http://10.0.0.1:9",
+                AddressFrom::Environment,
+            ),
+            (
+                &set,
+                Some("http://10.0.0.1:9/v1/"),
+                "https://router.test",
+                AddressFrom::Settings,
+            ),
+        ] {
+            let environment = |name: &str| {
+                variable
+                    .filter(|_| name == "LAYA_BASE_URL")
+                    .map(OsString::from)
+            };
+            let router = home.router(settings, &environment).unwrap();
+            assert_eq!(
+                (router.origin.as_str(), router.address_from),
+                (origin, from)
+            );
+        }
     }
 
     #[test]
@@ -367,6 +461,23 @@ mod tests {
             error.contains("settings.json") && error.contains("line 3"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn loopback_is_told_from_the_rest() {
+        for (origin, expected) in [
+            ("http://127.0.0.1:8737", true),
+            ("http://127.8.9.1", true),
+            ("http://[::1]:8737", true),
+            ("https://LOCALHOST/relay", true),
+            ("http://10.0.0.1:8737", false),
+            ("https://127.0.0.1.example", false),
+            ("https://localhost.example", false),
+            ("https://router.example/127.0.0.1", false),
+            ("http://[::2]", false),
+        ] {
+            assert_eq!(is_loopback(origin), expected, "{origin}");
+        }
     }
 
     /// What is wrong is said, and nothing that may be a password.
