@@ -78,7 +78,7 @@ pub(super) fn run(arguments: &ConnectArguments) -> Result<Exit, CliError> {
             return Ok(Exit::Done);
         }
         Some(url) => {
-            let wanted = wanted(url, arguments.token_file.as_deref(), in_force)?;
+            let wanted = wanted(url, arguments.token_file.as_deref(), &in_force)?;
             let client = client(wanted, &settings.laya);
             let tested = test::test(&client)
                 .map_err(|error| error.or_hint(|| "nothing was written".to_owned()))?;
@@ -167,7 +167,7 @@ fn key_from(router: &Router) -> String {
 
 /// The router that is to be in force, with the key it is given: that of the file, else the one in force if it belongs
 /// there. A stored key belongs to the address that was in force, and no other is given it.
-fn wanted(url: &str, token_file: Option<&Path>, in_force: Router) -> Result<Router, CliError> {
+fn wanted(url: &str, token_file: Option<&Path>, in_force: &Router) -> Result<Router, CliError> {
     let address = origin(url).map_err(|error| bad_address(url, error))?;
     let mut wanted = Router {
         origin: address.to_owned(),
@@ -265,7 +265,7 @@ mod tests {
                 Some(("old-key", KeyFrom::Nobody)),
             ),
         ] {
-            let wanted = wanted(url, None, in_force(old, from));
+            let wanted = wanted(url, None, &in_force(old, from));
             let seen = wanted
                 .as_ref()
                 .ok()
