@@ -1,9 +1,10 @@
-//! Reads whole files that a user names: settings, keys, policies, tokens. Such a path may lead anywhere, also to a pipe
-//! that nobody writes to or to a device that never ends, so only regular files are read, and only up to a bound. What a
-//! file means is its reader's business. Files of ours are replaced whole ([`replace`]), one process at a time ([`Lock`]).
+//! Files of Relay and of its user: where they lie ([`Places`]), writing them whole or not at all ([`write_whole`]), and
+//! reading those that a user names: settings, keys, policies, tokens. Such a path may lead anywhere, also to a pipe that
+//! nobody writes to or to a device that never ends, so only regular files are read, and only up to a bound. What a file
+//! means is its reader's business.
 
-mod lock;
-mod replace;
+mod place;
+mod whole;
 
 use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -12,8 +13,8 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-pub use lock::{Lock, LockError};
-pub use replace::{Access, free_name, make_private_folder, replace, set_aside};
+pub use place::{Environment, NoHome, Places, process_start};
+pub use whole::{Lock, PRIVATE, lock_path, make_private_folder, set_aside_path, write_whole};
 
 /// What some editors put in front of UTF-8; it is no part of the text.
 const BYTE_ORDER_MARK: &str = "\u{feff}";

@@ -1,12 +1,12 @@
 //! Where this user's files are and what they say: `RELAY_HOME`, the agent folder, `settings.json`, the stored key and
 //! the address of the router (design.md 7, routing.md 20). Reads; writes nothing.
 
-use std::ffi::OsString;
 use std::fs::Metadata;
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use files::{Environment, Places, process_start};
 use routing::settings::{self, BadAddress, LayaSettings};
 use serde::Deserialize;
 use serde_json::Value;
@@ -20,15 +20,9 @@ pub(crate) const MAX_FILE: u64 = 1 << 20;
 /// Most characters of an address that are shown.
 const MAX_SHOWN: usize = 200;
 
-/// Looks up an environment variable; a parameter so that tests need no process-wide state.
-pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
-
 /// The user's folders.
 #[derive(Debug, Clone)]
-pub(crate) struct Home {
-    relay: PathBuf,
-    agent: PathBuf,
-}
+pub(crate) struct Home(Places);
 
 /// What `settings.json` says of Laya, with the file it came from.
 #[derive(Debug, Clone)]
@@ -91,44 +85,29 @@ struct Key {
 impl Home {
     /// Finds the folders.
     pub(crate) fn find(environment: Environment<'_>) -> Result<Self, CliError> {
-        let set = |name: &str| {
-            environment(name)
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from)
-        };
-        let relay = match set("RELAY_HOME") {
-            Some(home) => home,
-            None => match set("HOME") {
-                Some(home) => home.join(".relay"),
-                None => {
-                    return Err(CliError::usage(
-                        "cannot find your files: neither RELAY_HOME nor HOME is set",
-                    ));
-                }
-            },
-        };
-        let agent = set("RELAY_CODING_AGENT_DIR").unwrap_or_else(|| relay.join("agent"));
-        Ok(Self { relay, agent })
+        Places::find(environment)
+            .map(Self)
+            .map_err(|error| CliError::usage(format!("cannot find your files: {error}")))
     }
 
     /// The agent folder.
     pub(crate) fn agent(&self) -> &Path {
-        &self.agent
+        &self.0.agent
     }
 
     /// The user's settings.
     pub(crate) fn settings_file(&self) -> PathBuf {
-        self.agent.join("settings.json")
+        self.0.agent.join("settings.json")
     }
 
     /// Where keys are stored.
     pub(crate) fn credentials(&self) -> PathBuf {
-        self.agent.join("auth.json")
+        self.0.agent.join("auth.json")
     }
 
     /// Outcomes that wait for a router (agent.md 10.3).
     pub(crate) fn waiting_outcomes(&self) -> PathBuf {
-        self.agent.join("laya").join("outcomes.jsonl")
+        self.0.laya().join("outcomes.jsonl")
     }
 
     /// Reads `laya.*` of the user's `settings.json`. Project files are not read until trust is built (agent.md 3.2).
@@ -181,7 +160,7 @@ impl Home {
             (None, None, None) => AddressFrom::Default,
         };
         let origin = settings::origin(url).map_err(|error| match &running {
-            Some(_) => CliError::file(&self.endpoint(), format!("router: {error}")),
+            Some(_) => CliError::file(&self.0.endpoint(), format!("router: {error}")),
             // Settings with such an address were refused already.
             None => bad_address(url, error),
         })?;
@@ -257,10 +236,6 @@ impl Home {
             .flatten())
     }
 
-    fn endpoint(&self) -> PathBuf {
-        self.relay.join("daemon").join("endpoint.json")
-    }
-
     /// The address in `daemon/endpoint.json`, if the process that wrote it lives.
     fn running_router(&self) -> Result<Option<String>, CliError> {
         #[derive(Deserialize)]
@@ -270,7 +245,7 @@ impl Home {
             pid: u32,
             pid_start: Option<u64>,
         }
-        let path = self.endpoint();
+        let path = self.0.endpoint();
         let Some((tree, _)) = read_json(&path)? else {
             return Ok(None);
         };
@@ -304,14 +279,6 @@ pub(crate) fn sendable(key: &str) -> bool {
     key.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Start time of a process in clock ticks since boot (field 22 of `/proc/<pid>/stat`), if it lives.
-fn process_start(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the program's name in parentheses and may hold anything, spaces and parentheses too.
-    let (_, fields) = stat.rsplit_once(") ")?;
-    fields.split(' ').nth(19)?.parse().ok()
-}
-
 /// A file as a JSON tree, `None` if it is not there.
 fn read_json(path: &Path) -> Result<Option<(Value, Metadata)>, CliError> {
     let file = match files::read_text(path, MAX_FILE) {
@@ -341,6 +308,8 @@ fn bad_address(url: &str, error: BadAddress) -> CliError {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use super::*;
 
     fn home(folder: &Path) -> Home {

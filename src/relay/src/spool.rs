@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use files::{Access, Lock, ReadError};
+use files::{Lock, PRIVATE, ReadError, lock_path};
 use jiff::Timestamp;
 use routing::outcome::OutcomeReport;
 use serde::Deserialize;
@@ -68,8 +68,10 @@ impl Spool {
         if let Some(folder) = self.path.parent() {
             files::make_private_folder(folder).map_err(|error| CliError::file(folder, error))?;
         }
-        let _lock =
-            Lock::of(&self.path, PATIENCE).map_err(|error| CliError::file(&self.path, error))?;
+        let lock = lock_path(&self.path);
+        let _lock = Lock::take_within(&lock, PATIENCE)
+            .map_err(|error| CliError::file(&lock, error))?
+            .ok_or_else(|| CliError::file(&self.path, "another process is changing it"))?;
         let mut notes = Vec::new();
         let mut lines = self.read(&mut notes)?;
         lines.push_back(line);
@@ -98,13 +100,11 @@ impl Spool {
     }
 
     fn deliver_by(&self, mut send: impl FnMut(&str) -> Delivery) -> Vec<String> {
-        let waiting = std::fs::metadata(&self.path).is_ok_and(|file| file.len() > 0);
-        // Whoever holds the lock delivers, or has an outcome of its own; neither is worth a wait.
-        let Ok(_lock) = (if waiting {
-            Lock::of(&self.path, Duration::ZERO)
-        } else {
+        if !std::fs::metadata(&self.path).is_ok_and(|file| file.len() > 0) {
             return Vec::new();
-        }) else {
+        }
+        // Whoever holds the lock delivers, or has an outcome of its own; neither is worth a wait.
+        let Ok(Some(_lock)) = Lock::try_take(&lock_path(&self.path)) else {
             return Vec::new();
         };
         let mut notes = Vec::new();
@@ -145,7 +145,8 @@ impl Spool {
             Ok(file) => file.text,
             Err(error) if error.is_not_found() => return Ok(VecDeque::new()),
             Err(error @ (ReadError::TooLarge { .. } | ReadError::NotText { .. })) => {
-                let aside = files::set_aside(&self.path, &damaged_suffix())
+                let aside = self.aside();
+                std::fs::rename(&self.path, &aside)
                     .map_err(|error| CliError::file(&self.path, error))?;
                 notes.push(format!(
                     "{} {error}; it was kept as {}, and its outcomes are not delivered",
@@ -161,9 +162,9 @@ impl Spool {
             .filter(|line| !line.trim().is_empty())
             .partition(|line| serde_json::from_str::<Line>(line).is_ok());
         if !damaged.is_empty() {
-            let aside = files::free_name(&self.path, &damaged_suffix());
+            let aside = self.aside();
             let kept = damaged.join("\n") + "\n";
-            files::replace(&aside, kept.as_bytes(), Access::Private)
+            files::write_whole(&aside, kept.as_bytes(), PRIVATE)
                 .map_err(|error| CliError::file(&aside, error))?;
             notes.push(format!(
                 "{} damaged lines of {} were kept in {} and are not delivered",
@@ -178,13 +179,25 @@ impl Spool {
         Ok(whole.into_iter().map(str::to_owned).collect())
     }
 
+    /// A name for what is damaged, which nothing has yet.
+    fn aside(&self) -> PathBuf {
+        let mut seconds = Timestamp::now().as_second();
+        loop {
+            let path = files::set_aside_path(&self.path, seconds);
+            if path.symlink_metadata().is_err() {
+                return path;
+            }
+            seconds += 1;
+        }
+    }
+
     fn write(&self, lines: &VecDeque<String>) -> Result<(), CliError> {
         let mut text = String::new();
         for line in lines {
             text.push_str(line);
             text.push('\n');
         }
-        files::replace(&self.path, text.as_bytes(), Access::Private)
+        files::write_whole(&self.path, text.as_bytes(), PRIVATE)
             .map_err(|error| CliError::file(&self.path, error))
     }
 }
@@ -201,10 +214,6 @@ fn bound(lines: &mut VecDeque<String>) -> usize {
         dropped += 1;
     }
     dropped
-}
-
-fn damaged_suffix() -> String {
-    format!("damaged-{}", Timestamp::now().strftime("%Y%m%dT%H%M%SZ"))
 }
 
 fn named(line: &str, why: &str) -> String {
@@ -368,7 +377,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let spool = spool(folder.path());
         spool.add(&report(1)).unwrap();
-        let _held = Lock::of(&spool.path, Duration::ZERO).unwrap();
+        let _held = Lock::try_take(&lock_path(&spool.path)).unwrap().unwrap();
         assert_eq!(spool.deliver_by(|_| panic!("somebody else does")), [""; 0]);
     }
 }

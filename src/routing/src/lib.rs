@@ -4,6 +4,7 @@
 pub mod assessment;
 pub mod bounded;
 pub mod checks;
+pub mod dataset;
 pub mod decide;
 pub mod derive;
 pub mod escalation;

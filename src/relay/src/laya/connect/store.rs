@@ -1,10 +1,11 @@
 //! Writes a tested router into the user's files: `laya.baseUrl` of `settings.json`, and a new key as `laya` of
 //! `auth.json` (agent.md 9.3). Everything else in them stays as it was written; one that cannot be read is left alone.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use files::{Access, Lock};
+use files::{Lock, PRIVATE, lock_path};
 use serde_json::{Value, json};
 
 use crate::error::CliError;
@@ -14,13 +15,23 @@ use crate::json_splice;
 /// How long others that write the same files are waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Who may read a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Audience {
+    /// Its owner alone, whatever was before: keys.
+    Owner,
+    /// Whoever could before; of a new file its owner alone.
+    AsBefore,
+}
+
 /// A file that is to change.
 struct Change {
     path: PathBuf,
     /// Text before; `None` where there is no file.
     before: Option<String>,
     after: String,
-    access: Access,
+    /// Who may read it afterwards.
+    mode: u32,
 }
 
 /// Writes both files, or neither; returns those that changed.
@@ -28,7 +39,12 @@ pub(super) fn write(home: &Home, router: &Router) -> Result<Vec<PathBuf>, CliErr
     let (settings, credentials) = (home.settings_file(), home.credentials());
     files::make_private_folder(home.agent())
         .map_err(|error| CliError::file(home.agent(), error))?;
-    let lock = |path: &Path| Lock::of(path, PATIENCE).map_err(|error| CliError::file(path, error));
+    let lock = |path: &Path| {
+        let lock = lock_path(path);
+        Lock::take_within(&lock, PATIENCE)
+            .map_err(|error| CliError::file(&lock, error))?
+            .ok_or_else(|| CliError::file(path, "another process is changing it"))
+    };
     // Always in this order, so that two of these cannot wait for each other.
     let _credentials_lock = lock(&credentials)?;
     let _settings_lock = lock(&settings)?;
@@ -42,11 +58,11 @@ pub(super) fn write(home: &Home, router: &Router) -> Result<Vec<PathBuf>, CliErr
         &settings,
         &["laya", "baseUrl"],
         &url,
-        Access::Kept,
+        Audience::AsBefore,
     )?);
     changes.retain(|change| change.before.as_ref() != Some(&change.after));
     for (at, change) in changes.iter().enumerate() {
-        let written = files::replace(&change.path, change.after.as_bytes(), change.access);
+        let written = files::write_whole(&change.path, change.after.as_bytes(), change.mode);
         if let Err(error) = written {
             undo(&changes[..at]);
             return Err(CliError::file(&change.path, error));
@@ -59,7 +75,7 @@ pub(super) fn write(home: &Home, router: &Router) -> Result<Vec<PathBuf>, CliErr
 fn undo(changes: &[Change]) {
     for change in changes {
         let _ = match &change.before {
-            Some(before) => files::replace(&change.path, before.as_bytes(), change.access),
+            Some(before) => files::write_whole(&change.path, before.as_bytes(), change.mode),
             None => std::fs::remove_file(&change.path),
         };
     }
@@ -74,15 +90,19 @@ fn with_key(path: &Path, key: &str) -> Result<Change, CliError> {
         .is_some_and(|tree| tree["laya"]["type"] == "api_key");
     if is_ours {
         let key = Value::from(key).to_string();
-        changed(path, &["laya", "key"], &key, Access::Private)
+        changed(path, &["laya", "key"], &key, Audience::Owner)
     } else {
         let entry = json!({"type": "api_key", "key": key}).to_string();
-        changed(path, &["laya"], &entry, Access::Private)
+        changed(path, &["laya"], &entry, Audience::Owner)
     }
 }
 
-fn changed(path: &Path, keys: &[&str], value: &str, access: Access) -> Result<Change, CliError> {
+fn changed(path: &Path, keys: &[&str], value: &str, audience: Audience) -> Result<Change, CliError> {
     let before = read(path)?;
+    let mode = match (audience, std::fs::metadata(path)) {
+        (Audience::AsBefore, Ok(metadata)) => metadata.mode() & 0o777,
+        _ => PRIVATE,
+    };
     let text = before.as_deref().unwrap_or("{}\n");
     let after = json_splice::set(text, keys, value)
         .filter(|after| is_set(after, keys, value))
@@ -91,7 +111,7 @@ fn changed(path: &Path, keys: &[&str], value: &str, access: Access) -> Result<Ch
         path: path.to_owned(),
         before,
         after,
-        access,
+        mode,
     })
 }
 
@@ -179,6 +199,8 @@ mod tests {
         std::fs::create_dir(home.agent()).unwrap();
         let settings = "{\n  \"zeta\": 1.50,\n  \"laya\": {\"policy\": \"economy\"}\n}\n";
         std::fs::write(home.settings_file(), settings).unwrap();
+        let shared = std::fs::Permissions::from_mode(0o644);
+        std::fs::set_permissions(home.settings_file(), shared).unwrap();
         let credentials = |laya: &str| {
             format!("{{\"openai\": {{\"type\": \"api_key\", \"key\": \"o\"}}{laya}}}\n")
         };
@@ -208,6 +230,10 @@ mod tests {
             std::fs::read_to_string(home.settings_file()).unwrap(),
             "{\n  \"zeta\": 1.50,\n  \"laya\": {\"policy\": \"economy\", \"baseUrl\": \"https://new.example/v1\"}\n}\n"
         );
+        for (name, mode) in [("settings.json", 0o644), ("auth.json", 0o600)] {
+            let metadata = std::fs::metadata(home.agent().join(name)).unwrap();
+            assert_eq!(metadata.permissions().mode() & 0o777, mode, "{name}");
+        }
         // Without a new key, keys are left alone.
         let before = std::fs::read_to_string(home.credentials()).unwrap();
         assert!(write(&home, &router(KeyFrom::Stored)).unwrap().is_empty());
@@ -249,7 +275,7 @@ mod tests {
             path: home.credentials(),
             before: None,
             after: String::new(),
-            access: Access::Private,
+            mode: PRIVATE,
         };
         std::fs::write(&change.path, "x").unwrap();
         undo(&[change]);
