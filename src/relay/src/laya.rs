@@ -2,6 +2,7 @@
 
 mod connect;
 mod memory;
+mod migrate;
 
 use clap::{Args, Subcommand};
 
@@ -20,6 +21,8 @@ enum LayaCommand {
     Connect(connect::ConnectArguments),
     /// Learned tasks: lists, shows, searches, edits and forgets them
     Memory(memory::MemoryArguments),
+    /// Maps stale rows of the dataset to the questions in force
+    Migrate(migrate::MigrateArguments),
 }
 
 /// Runs the command.
@@ -27,5 +30,6 @@ pub(crate) fn run(arguments: &LayaArguments) -> Result<Exit, CliError> {
     match &arguments.command {
         LayaCommand::Connect(arguments) => connect::run(arguments),
         LayaCommand::Memory(arguments) => memory::run(arguments),
+        LayaCommand::Migrate(arguments) => migrate::run(arguments),
     }
 }

@@ -290,7 +290,7 @@ mod tests {
             ("router", "`router` must begin with http:// or https://"),
         ] {
             let error =
-                wanted(url, None, in_force("https://old.example", KeyFrom::Nobody)).unwrap_err();
+                wanted(url, None, &in_force("https://old.example", KeyFrom::Nobody)).unwrap_err();
             let text = error.render();
             assert!(error.exit == Exit::Usage && text.contains(told), "{text}");
             assert!(!text.contains("hunter2"), "{text}");

@@ -9,6 +9,7 @@ mod connect;
 mod explain;
 mod fake_router;
 mod memory;
+mod migrate;
 mod outcomes;
 mod report;
 

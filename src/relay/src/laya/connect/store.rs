@@ -97,7 +97,12 @@ fn with_key(path: &Path, key: &str) -> Result<Change, CliError> {
     }
 }
 
-fn changed(path: &Path, keys: &[&str], value: &str, audience: Audience) -> Result<Change, CliError> {
+fn changed(
+    path: &Path,
+    keys: &[&str],
+    value: &str,
+    audience: Audience,
+) -> Result<Change, CliError> {
     let before = read(path)?;
     let mode = match (audience, std::fs::metadata(path)) {
         (Audience::AsBefore, Ok(metadata)) => metadata.mode() & 0o777,
