@@ -181,7 +181,13 @@ impl Home {
         let rule = "must be of visible ASCII characters; is there a line break in it?";
         let mut notes = Vec::new();
         if let Some(key) = self.stored_key(&mut notes)?.filter(|key| !key.is_empty()) {
-            return if sendable(&key) {
+            return if key.starts_with('!') {
+                Err(CliError::file(
+                    &self.credentials(),
+                    "laya.key is a command, and only the key itself can be used here",
+                )
+                .hint("to store the key: <command> | relay laya connect <url> --token-file -"))
+            } else if sendable(&key) {
                 let from = KeyFrom::Stored;
                 Ok(Key { key, from, notes })
             } else {
@@ -407,16 +413,18 @@ mod tests {
             r#"{"laya":{"type":"api_key","key":"stored"}}"#,
         );
         assert_eq!(home.router(&none, &environment).unwrap().key, "stored");
-        write(
-            folder.path(),
-            "agent/auth.json",
+        for text in [
             r#"{"laya":{"type":7,"key":"hunter2"}}"#,
-        );
-        let error = home.router(&none, &environment).unwrap_err().to_string();
-        assert!(
-            error.contains("auth.json") && !error.contains("hunter2"),
-            "{error}"
-        );
+            r#"{"laya":{"type":"api_key","key":"hunter2 "}}"#,
+            r#"{"laya":{"type":"api_key","key":"!hunter2"}}"#,
+        ] {
+            write(folder.path(), "agent/auth.json", text);
+            let error = home.router(&none, &environment).unwrap_err().render();
+            assert!(
+                error.contains("auth.json") && !error.contains("hunter2"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

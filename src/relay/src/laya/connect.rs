@@ -79,6 +79,10 @@ pub(super) fn run(arguments: &ConnectArguments) -> Result<Exit, CliError> {
         }
         Some(url) => {
             let wanted = wanted(url, arguments.token_file.as_deref(), &in_force)?;
+            note(&wanted.notes);
+            if let Some(warning) = open_line(&wanted) {
+                tell(&format!("warning: {}\n", escape(&warning)));
+            }
             let client = client(wanted, &settings.laya);
             let tested = test::test(&client)
                 .map_err(|error| error.or_hint(|| "nothing was written".to_owned()))?;
@@ -187,19 +191,24 @@ fn wanted(url: &str, token_file: Option<&Path>, in_force: &Router) -> Result<Rou
             .hint("name the new key with `--token-file`"));
         }
         (wanted.key, wanted.key_from) = (LOCAL_KEY.to_owned(), KeyFrom::Nobody);
-        note(&[format!(
+        wanted.notes.push(format!(
             "the key in {} is for {} and stays there; a router on this machine needs none",
             in_force.credentials.display(),
             in_force.origin
-        )]);
-    }
-    let secret = wanted.key_from != KeyFrom::Nobody;
-    if secret && wanted.origin.starts_with("http://") && !is_loopback(&wanted.origin) {
-        tell(&format!(
-            "warning: {address} is not encrypted: whoever is on the way there can read the key and every request; use https\n"
         ));
     }
     Ok(wanted)
+}
+
+/// What is to be said before a key goes over a line that others can read.
+fn open_line(router: &Router) -> Option<String> {
+    let open = router.origin.starts_with("http://") && !is_loopback(&router.origin);
+    (open && router.key_from != KeyFrom::Nobody).then(|| {
+        format!(
+            "{} is not encrypted: whoever is on the way there can read the key and every request; use https",
+            router.origin
+        )
+    })
 }
 
 /// An address that cannot be, shown unless it may hold a password.
@@ -271,12 +280,29 @@ mod tests {
                 .ok()
                 .map(|router| (router.key.as_str(), router.key_from));
             assert_eq!(seen, expected, "{name}");
+            let to_this_machine = expected.is_some_and(|(key, _)| key == LOCAL_KEY);
+            let notes = wanted.as_ref().map_or(0, |router| router.notes.len());
+            assert_eq!(notes, usize::from(to_this_machine), "{name}");
             if let Err(error) = wanted {
                 assert!(
                     error.exit == Exit::Usage && !error.render().contains("old-key"),
                     "{name}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn a_key_on_an_open_line_is_warned_of() {
+        for (origin, from, warned) in [
+            ("http://router.example", KeyFrom::File, true),
+            ("http://10.0.0.1:8737", KeyFrom::Environment, true),
+            ("http://10.0.0.1:8737", KeyFrom::Nobody, false),
+            ("http://127.0.0.1:8737", KeyFrom::File, false),
+            ("https://router.example", KeyFrom::File, false),
+        ] {
+            let told = open_line(&in_force(origin, from));
+            assert_eq!(told.is_some(), warned, "{origin} {from:?}");
         }
     }
 

@@ -12,6 +12,7 @@ mod memory;
 mod migrate;
 mod outcomes;
 mod report;
+mod route;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
