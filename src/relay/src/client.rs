@@ -12,6 +12,9 @@ use ureq::http::{Method, Request, Response};
 use crate::error::{CliError, Exit};
 use crate::home::{Router, is_loopback};
 
+/// What may help where a whole route is not found.
+pub(crate) const OLDER: &str = "a router older than this `relay` may not have it yet";
+
 /// A router on this machine accepts at once or is not there.
 const CONNECT: Duration = Duration::from_millis(1000);
 /// Largest answer that is read, in bytes: room for ten thousand learned tasks.
@@ -204,10 +207,29 @@ impl Client {
         question: Question<'_>,
         what: &str,
     ) -> Result<T, CliError> {
-        match self.ask(question, what) {
+        self.settled(self.ask(question, what))
+    }
+
+    fn settled<T>(&self, asked: Asked<T>) -> Result<T, CliError> {
+        match asked {
             Asked::Answered(answer) => Ok(answer),
             Asked::Refused(problem) => Err(self.refusal(&problem)),
             Asked::Unanswered(why) => Err(why.into_error(&self.router.origin)),
+        }
+    }
+
+    /// The same, with what helps where the router does not have what is asked for.
+    pub(crate) fn find<T: DeserializeOwned>(
+        &self,
+        question: Question<'_>,
+        what: &str,
+        if_not_found: &str,
+    ) -> Result<T, CliError> {
+        match self.ask(question, what) {
+            Asked::Refused(problem) if problem.slug() == "not-found" => {
+                Err(self.refusal(&problem).or_hint(|| if_not_found.to_owned()))
+            }
+            asked => self.settled(asked),
         }
     }
 

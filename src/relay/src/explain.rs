@@ -31,23 +31,17 @@ Examples:
 Exit codes: 0 shown, 1 other error (also: the router knows no such decision), 2 bad arguments,
 4 no router answers";
 
+/// What may help where the router does not know it.
+const UNKNOWN: &str = "a router keeps what it decides; a `--dry-run` and what `relay route` decides in its own process are kept nowhere";
+
 /// Runs the command.
 pub(crate) fn run(arguments: &ExplainArguments) -> Result<Exit, CliError> {
     let contact = Contact::open()?;
     let path = format!("/v1/decisions/{}", arguments.id);
-    let known: DecisionWithOutcomes = contact
-        .client
-        .need(Question::get(&path), "decision")
-        .map_err(|error| {
-            if error.exit == Exit::Failed {
-                error.or_hint(|| {
-                    "a router keeps what it decides; a `--dry-run` and what `relay route` decides in its own process are kept nowhere"
-                        .to_owned()
-                })
-            } else {
-                error
-            }
-        })?;
+    let known: DecisionWithOutcomes =
+        contact
+            .client
+            .find(Question::get(&path), "decision", UNKNOWN)?;
     arguments
         .output
         .print(&known, |styles| text::render(&known, styles))?;

@@ -92,6 +92,11 @@ pub(crate) fn count(count: u64) -> String {
     grouped(&count.to_string())
 }
 
+/// A count with its noun, for example `1 row` and `2 rows`.
+pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
 /// Commas between each three digits in front of the decimal point.
 fn grouped(number: &str) -> String {
     let whole = number.find('.').unwrap_or(number.len());

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use routing::hidden_message::percent;
 
-use crate::client::{Question, encode};
+use crate::client::{OLDER, Question, encode};
 use crate::contact::Contact;
 use crate::error::{CliError, Exit};
 use crate::output::{OutputArguments, count, dollars, field, time};
@@ -58,7 +58,7 @@ fn parse_since(text: &str) -> Result<String, String> {
 pub(crate) fn run(arguments: &ReportArguments) -> Result<Exit, CliError> {
     let contact = Contact::open()?;
     let path = format!("/v1/report?since={}", encode(&arguments.since));
-    let report: ReportResponse = contact.client.need(Question::get(&path), "report")?;
+    let report: ReportResponse = contact.client.find(Question::get(&path), "report", OLDER)?;
     arguments
         .output
         .print(&report, |styles| render(&report, styles))?;

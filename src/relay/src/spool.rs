@@ -16,6 +16,7 @@ use ureq::http::Method;
 
 use crate::client::{Asked, Client, Question};
 use crate::error::CliError;
+use crate::output::counted;
 
 /// Most lines that wait.
 const MAX_LINES: usize = 1000;
@@ -167,8 +168,8 @@ impl Spool {
             files::write_whole(&aside, kept.as_bytes(), PRIVATE)
                 .map_err(|error| CliError::file(&aside, error))?;
             notes.push(format!(
-                "{} damaged lines of {} were kept in {} and are not delivered",
-                damaged.len(),
+                "{} of {} kept in {}, not delivered",
+                counted(damaged.len() as u64, "damaged line", "damaged lines"),
                 self.path.display(),
                 aside.display()
             ));
@@ -350,14 +351,14 @@ mod tests {
         );
         std::fs::write(&spool.path, text).unwrap();
         let notes = spool.deliver_by(|_| Delivery::Later);
-        assert!(notes[0].starts_with("1 damaged lines of "), "{notes:?}");
+        assert!(notes[0].starts_with("1 damaged line of "), "{notes:?}");
         assert_eq!(
             attempts(&spool.path),
             [1, 2],
             "unknown fields are the router's business"
         );
         let aside = notes[0].split(" kept in ").nth(1).unwrap();
-        let aside = aside.split(" and are").next().unwrap();
+        let aside = aside.split(", not ").next().unwrap();
         assert_eq!(
             std::fs::read_to_string(aside).unwrap(),
             "{\"decision_id\":\"0\",\"att\n"

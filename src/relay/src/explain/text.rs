@@ -9,7 +9,7 @@ use routing::reason::Fallback;
 use routing::record::{DecisionKind, Selected};
 use routing::tool_routing::ToolClass;
 
-use crate::output::{count, dollars, one_line, time};
+use crate::output::{count, counted, dollars, one_line, time};
 use crate::summary;
 use crate::terminal::{Styles, escape};
 
@@ -151,7 +151,7 @@ fn grounds(decision: &Decision) -> Vec<Line> {
         (
             "needed",
             format!(
-                "{}, {}, at least {}",
+                "{}, {}; floor {}",
                 policy.required_tier, policy.effort, policy.min_tier
             ),
         ),
@@ -358,9 +358,10 @@ fn outcome(outcome: &RecordedOutcome) -> String {
         None => parts.push("no check ran".to_owned()),
     }
     if report.tool_failures > 0 {
-        parts.push(format!(
-            "{} failed tool calls",
-            count(u64::from(report.tool_failures))
+        parts.push(counted(
+            u64::from(report.tool_failures),
+            "failed tool call",
+            "failed tool calls",
         ));
     }
     if let Some(error) = &report.provider_error {

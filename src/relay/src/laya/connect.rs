@@ -84,8 +84,7 @@ pub(super) fn run(arguments: &ConnectArguments) -> Result<Exit, CliError> {
                 tell(&format!("warning: {}\n", escape(&warning)));
             }
             let client = client(wanted, &settings.laya);
-            let tested = test::test(&client)
-                .map_err(|error| error.or_hint(|| "nothing was written".to_owned()))?;
+            let tested = test::test(&client).map_err(|error| error.also("nothing was written"))?;
             let written = store::write(&home, client.router())?;
             print(&client, &home, &tested, &written, arguments)?;
             finish(&client, &home, &settings.laya);

@@ -7,7 +7,7 @@ use api::exchange::{MemoryPatch, MemoryResponse, MemoryTask};
 use clap::{Args, Subcommand};
 use ureq::http::Method;
 
-use crate::client::{Question, encode};
+use crate::client::{OLDER, Question, encode};
 use crate::contact::Contact;
 use crate::error::{CliError, Exit};
 use crate::output::OutputArguments;
@@ -78,6 +78,9 @@ Examples:
 Exit codes: 0 done, 1 other error (also: no such task, or a `no` to the question), 2 bad arguments,
 4 no router answers";
 
+/// What may help where a task is not there.
+const UNKNOWN: &str = "`relay laya memory list` tells what there is";
+
 /// An id as rows have it; a text that could be part of a path is none.
 fn parse_id(text: &str) -> Result<String, String> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
@@ -110,9 +113,10 @@ fn list(contact: &Contact, stale: bool, output: &OutputArguments) -> Result<(), 
     } else {
         "/v1/memory"
     };
-    let memory: MemoryResponse = contact
-        .client
-        .need(Question::get(path), "list of learned tasks")?;
+    let memory: MemoryResponse =
+        contact
+            .client
+            .find(Question::get(path), "list of learned tasks", OLDER)?;
     output.print(&memory, |styles| text::list(&memory.tasks, styles))?;
     tell(&text::totals(&memory, stale));
     Ok(())
@@ -122,8 +126,7 @@ fn show(contact: &Contact, id: &str) -> Result<MemoryTask, CliError> {
     let path = format!("/v1/memory/{}", encode(id));
     contact
         .client
-        .need(Question::get(&path), "learned task")
-        .map_err(unknown)
+        .find(Question::get(&path), "learned task", UNKNOWN)
 }
 
 fn search(contact: &Contact, text: &str, output: &OutputArguments) -> Result<(), CliError> {
@@ -131,9 +134,10 @@ fn search(contact: &Contact, text: &str, output: &OutputArguments) -> Result<(),
         return Err(CliError::usage("the text to search for is blank"));
     }
     let path = format!("/v1/memory/search?q={}", encode(text));
-    let found: MemoryResponse = contact
-        .client
-        .need(Question::get(&path), "list of learned tasks")?;
+    let found: MemoryResponse =
+        contact
+            .client
+            .find(Question::get(&path), "list of learned tasks", OLDER)?;
     output.print(&found, |styles| text::list(&found.tasks, styles))?;
     if found.tasks.is_empty() {
         tell("no learned task has a word of it\n");
@@ -152,20 +156,8 @@ fn edit(
         lesson: lesson.to_owned(),
     };
     let question = Question::new(Method::PATCH, &path).json(&patch)?;
-    let task: MemoryTask = contact
-        .client
-        .need(question, "learned task")
-        .map_err(unknown)?;
+    let task: MemoryTask = contact.client.find(question, "learned task", UNKNOWN)?;
     output.print(&task, |styles| text::task(&task, styles))
-}
-
-/// What may help where a task is not there.
-fn unknown(error: CliError) -> CliError {
-    if error.exit == Exit::Failed {
-        error.or_hint(|| "`relay laya memory list` tells what there is".to_owned())
-    } else {
-        error
-    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use routing::dataset::{
 use serde::Serialize;
 
 use crate::error::{CliError, Exit};
-use crate::output::{OutputArguments, one_line};
+use crate::output::{OutputArguments, counted, one_line};
 use crate::terminal::{Styles, escape, tell};
 
 /// Longest map, in bytes.
@@ -191,11 +191,12 @@ fn render(report: &Report, styles: Styles) -> String {
         "mapped"
     };
     let mut text = format!(
-        "{} rows: {} {done}, {} of those the map is for stay stale, {} lines are no rows\n",
-        report.rows,
+        "{}: {} {done}, {} of those the map is for left stale, {} no row
+",
+        counted(report.rows as u64, "row", "rows"),
         report.mapped.len(),
         report.stale.len(),
-        report.rejected.len()
+        counted(report.rejected.len() as u64, "line is", "lines are")
     );
     let stale = report
         .stale

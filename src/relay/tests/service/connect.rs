@@ -143,7 +143,7 @@ fn nothing_is_written_when_the_test_fails() {
         "the key is refused",
         &[&url],
         1,
-        "refused the key\nhint: name the file of its key with `--token-file`",
+        "refused the key; nothing was written\nhint: name the file of its key with `--token-file`",
     );
     router.answer("GET /health", &other);
     fails(

@@ -65,7 +65,7 @@ fn maps_what_the_map_names_and_keeps_the_rest() {
     assert_eq!(ended.code, 1, "{ended:?}");
     assert!(
         ended.out.starts_with(
-            "3 rows: 1 would be mapped, 1 of those the map is for stay stale, 1 lines are no rows\n"
+            "3 rows: 1 would be mapped, 1 of those the map is for left stale, 1 line is no row\n"
         ),
         "{}",
         ended.out

@@ -42,7 +42,7 @@ pub(super) fn test(client: &Client) -> Result<Tested, CliError> {
             short(&ours)
         );
         return Err(CliError::new(Exit::Failed, line)
-            .hint("use a router and a `relay` of the same version; nothing was written"));
+            .hint("use a router and a `relay` of the same version"));
     }
     let began = Instant::now();
     let policy: PolicyResponse = match client.ask(Question::get("/v1/policy"), "policy") {
@@ -111,7 +111,7 @@ pub(super) fn render(tested: &Tested, styles: Styles) -> String {
         text.push_str(&field("warnings", &told, styles));
     }
     text.push_str(&field(
-        "answer in",
+        "answers in",
         &format!("{:.1} ms", tested.answer_ms),
         styles,
     ));

@@ -4,8 +4,8 @@ use api::exchange::{ForgetResponse, MemoryResponse};
 use clap::Args;
 use ureq::http::Method;
 
-use super::{parse_id, show, text};
-use crate::client::{Question, encode};
+use super::{UNKNOWN, parse_id, show, text};
+use crate::client::{OLDER, Question, encode};
 use crate::confirm;
 use crate::contact::Contact;
 use crate::error::{CliError, Exit};
@@ -84,9 +84,10 @@ fn question(contact: &Contact, arguments: &ForgetArguments) -> Result<Option<Str
             ids => format!("Forget {}: {}?", number(ids.len()), ids.join(", ")),
         }));
     }
-    let memory: MemoryResponse = contact
-        .client
-        .need(Question::get("/v1/memory"), "list of learned tasks")?;
+    let memory: MemoryResponse =
+        contact
+            .client
+            .find(Question::get("/v1/memory"), "list of learned tasks", OLDER)?;
     let (count, of) = match &arguments.session {
         Some(session) => {
             let of_session = |task: &&_| session_of(task) == Some(session.as_str());
@@ -105,7 +106,9 @@ fn session_of(task: &api::exchange::MemoryTask) -> Option<&str> {
 fn forget(contact: &Contact, arguments: &ForgetArguments) -> Result<ForgetResponse, CliError> {
     let delete = |path: &str| -> Result<ForgetResponse, CliError> {
         let question = Question::new(Method::DELETE, path);
-        contact.client.need(question, "list of what was forgotten")
+        contact
+            .client
+            .find(question, "list of what was forgotten", UNKNOWN)
     };
     if let Some(session) = &arguments.session {
         return delete(&format!("/v1/memory?session={}", encode(session)));

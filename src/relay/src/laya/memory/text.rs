@@ -3,7 +3,7 @@
 use api::exchange::{ForgetResponse, MemoryResponse, MemoryTask};
 use serde_json::Value;
 
-use crate::output::{day, field, indented, one_line, time};
+use crate::output::{counted, day, field, indented, one_line, time};
 use crate::terminal::{Styles, escape};
 
 /// Longest text of a request in a list, in characters.
@@ -71,9 +71,13 @@ pub(super) fn totals(memory: &MemoryResponse, only_stale: bool) -> String {
             "no learned tasks yet; `/laya learn` in the agent saves those of a session\n".to_owned()
         }
         (_, 0) if only_stale => "no learned task is stale\n".to_owned(),
-        (total, 0) => format!("{total} learned tasks\n"),
+        (total, 0) => {
+            let total = counted(total as u64, "learned task", "learned tasks");
+            format!("{total}\n")
+        }
         (total, stale) => format!(
-            "{total} learned tasks, {stale} of them stale: their labels do not fit the questions in force\n"
+            "{}, {stale} of them stale: their labels do not fit the questions in force\n",
+            counted(total as u64, "learned task", "learned tasks")
         ),
     }
 }
