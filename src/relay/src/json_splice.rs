@@ -199,7 +199,8 @@ fn value_end(text: &str, at: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use proptest::prelude::*;
+    use serde_json::{Map, Value, json};
 
     use super::*;
 
@@ -291,6 +292,44 @@ mod tests {
     fn what_is_no_object_is_left_alone() {
         for text in ["[]", "1", "", "{", r#"{"a"}"#, r#"{"a":}"#, r#"{"a":1"#] {
             assert_eq!(set(text, &["laya"], "1"), None, "{text}");
+        }
+    }
+
+    /// Values of every kind, with keys and texts that hold what ends or escapes others.
+    fn value() -> impl Strategy<Value = Value> {
+        let text = r#"[a-c"\\{}\[\],: \n\u{e9}\u{1f600}]{0,6}|laya|baseUrl"#;
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            text.prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 4, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(text, inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect::<Map<_, _>>())),
+            ]
+        })
+    }
+
+    proptest! {
+        /// A reader finds the value that was set and everything else as it was, however the text is laid out.
+        #[test]
+        fn a_reader_finds_one_change(tree in value(), pretty in any::<bool>(), new in value(), deep in any::<bool>()) {
+            let before = if tree.is_object() { tree } else { json!({ "x": tree }) };
+            let text = if pretty { format!("{before:#}") } else { before.to_string() };
+            let path: &[&str] = if deep { &["laya", "baseUrl"] } else { &["laya"] };
+            let after = set(&text, path, &new.to_string()).unwrap();
+            let mut expected = before;
+            if deep && !expected["laya"].is_object() {
+                expected["laya"] = json!({});
+            }
+            match deep {
+                true => expected["laya"]["baseUrl"] = new,
+                false => expected["laya"] = new,
+            }
+            prop_assert_eq!(serde_json::from_str::<Value>(&after).unwrap(), expected);
         }
     }
 }
