@@ -20,7 +20,7 @@ use store::Location;
 
 use crate::error::RelaydError;
 use crate::local_home::LocalHome;
-use crate::settings::RouterSettings;
+use crate::settings::{Local, RouterSettings};
 use crate::start::{Start, serve_router};
 use crate::{LocalFlags, RouterFlags};
 
@@ -40,18 +40,19 @@ const fn build(component: &'static str) -> BuildInfo {
 
 /// Runs `relayd router` to its end.
 pub(crate) fn router(flags: RouterFlags) -> Result<(), RelaydError> {
-    run(flags, None)
+    run(flags, Local::No)
 }
 
 /// Runs `relayd local` to its end.
 pub(crate) fn local(flags: LocalFlags) -> Result<(), RelaydError> {
     let LocalFlags { router, checkpoint } = flags;
-    run(router, Some(checkpoint))
+    run(router, Local::Yes { checkpoint })
 }
 
-fn run(flags: RouterFlags, local: Option<Option<String>>) -> Result<(), RelaydError> {
+fn run(flags: RouterFlags, local: Local) -> Result<(), RelaydError> {
     let print_config = flags.print_config;
-    let settings = RouterSettings::read(flags, local.clone(), environment())?;
+    let is_local = matches!(local, Local::Yes { .. });
+    let settings = RouterSettings::read(flags, local, environment())?;
     if print_config {
         return cli::print(&settings.effective.to_string())
             .map_err(RelaydError::start("write to standard output"));
@@ -65,7 +66,6 @@ fn run(flags: RouterFlags, local: Option<Option<String>>) -> Result<(), RelaydEr
     for warning in ignored {
         tracing::warn!("{warning}");
     }
-    let is_local = local.is_some();
     let policy = Arc::new(active_policy(&settings, is_local)?);
     let authority = Arc::new(authority(&settings)?);
     let embedded = embedded(settings.checkpoint.as_deref())?;

@@ -18,6 +18,18 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Longest address of a database, in bytes.
 const MAX_URL_BYTES: u64 = 16 << 10;
 
+/// Whether it is one user's own router, with the flags that only that one has.
+#[derive(Debug)]
+pub(crate) enum Local {
+    /// `relayd local`.
+    Yes {
+        /// `--checkpoint`.
+        checkpoint: Option<String>,
+    },
+    /// `relayd router`.
+    No,
+}
+
 /// Address of a PostgreSQL database; holds a password, and is shown nowhere.
 pub(crate) struct DatabaseUrl(pub(crate) String);
 
@@ -48,7 +60,7 @@ pub(crate) struct RouterSettings {
 impl RouterSettings {
     pub(crate) fn read(
         flags: RouterFlags,
-        local: Option<Option<String>>,
+        local: Local,
         environment: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, RelaydError> {
         // Destructured whole, so that a new flag cannot be forgotten.
@@ -66,8 +78,10 @@ impl RouterSettings {
             config,
             print_config: _,
         } = flags;
-        let is_local = local.is_some();
-        let checkpoint = local.flatten();
+        let (is_local, checkpoint) = match local {
+            Local::Yes { checkpoint } => (true, checkpoint),
+            Local::No => (false, None),
+        };
         let environment: BTreeMap<_, _> = environment.into_iter().collect();
         let from_environment = environment
             .get("RELAYD_CONFIG")

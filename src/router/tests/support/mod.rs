@@ -51,10 +51,6 @@ impl TestRouter {
         folder: &Path,
         laya_files: Option<&Path>,
     ) -> Self {
-        let location = Location::Sqlite(folder.join("relay.db"));
-        let opened = Store::open(location, StoreOptions::default())
-            .await
-            .unwrap();
         let registry = Registry::new();
         let suppressed = prometheus::IntCounter::new("suppressed_total", "test").unwrap();
         let rule = BreakerRule {
@@ -75,7 +71,9 @@ impl TestRouter {
         registry: Registry,
     ) -> Self {
         let location = Location::Sqlite(folder.join("relay.db"));
-        let opened = Store::open(location, StoreOptions::default()).await.unwrap();
+        let opened = Store::open(location, StoreOptions::default())
+            .await
+            .unwrap();
         let service = Service::new(RouterParts {
             policy: policy.clone(),
             client: Client::Own,
