@@ -1,10 +1,10 @@
 //! Reads documents: YAML files as `kubectl` reads them (untyped first, so that `0.5` is a number and `"0.5"` a string
 //! here and on an API server alike), JSON bodies, and typed values out of either with the path of what was refused.
 
+use decision::contract::Digest;
 use routing::request::FieldError;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use crate::tree::Tree;
 use crate::unique::Unique;
@@ -200,10 +200,7 @@ fn write_canonical(tree: &Value, out: &mut String) {
 /// `sha256:` and the hex digest of the canonical form.
 #[must_use]
 pub fn digest(tree: &Value) -> String {
-    let hash = Sha256::digest(canonical(tree).as_bytes());
-    hash.iter().fold(String::from("sha256:"), |text, byte| {
-        text + &format!("{byte:02x}")
-    })
+    Digest::of(canonical(tree).as_bytes()).to_string()
 }
 
 #[cfg(test)]

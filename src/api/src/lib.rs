@@ -2,6 +2,7 @@
 //! of what was refused. No I/O, no decisions.
 
 pub mod document;
+pub mod exchange;
 pub mod problem;
 pub mod responses;
 pub mod routing_policy;

@@ -1,6 +1,10 @@
-//! Reads whole files that a user names: settings, keys, policies, tokens. Such a path may lead anywhere, also to a pipe
-//! that nobody writes to or to a device that never ends, so only regular files are read, and only up to a bound. What a
-//! file means is its reader's business.
+//! Files of Relay and of its user: where they lie ([`Places`]), writing them whole or not at all ([`write_whole`]), and
+//! reading those that a user names: settings, keys, policies, tokens. Such a path may lead anywhere, also to a pipe that
+//! nobody writes to or to a device that never ends, so only regular files are read, and only up to a bound. What a file
+//! means is its reader's business.
+
+mod place;
+mod whole;
 
 use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -8,6 +12,9 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
+
+pub use place::{Environment, NoHome, Places, process_start};
+pub use whole::{Lock, PRIVATE, make_private_folder, set_aside_path, write_whole};
 
 /// What some editors put in front of UTF-8; it is no part of the text.
 const BYTE_ORDER_MARK: &str = "\u{feff}";

@@ -16,6 +16,7 @@ pub mod history;
 pub mod keywords;
 pub mod lessons;
 pub mod memory;
+pub mod outcome;
 pub mod plan;
 pub mod policy;
 pub mod profile;

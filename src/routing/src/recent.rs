@@ -45,14 +45,21 @@ impl RecentDecisions {
     pub fn previous(&self, tenant: &str, request: &RouteRequest) -> Option<Arc<Decision>> {
         let named = request
             .previous_decision_id
-            .filter(|id| self.owners.get(id).is_some_and(|owner| owner == tenant));
+            .and_then(|id| self.named(tenant, id));
         let last = || {
             let conversation = request.conversation_id.clone()?;
             self.by_conversation
                 .get(&(tenant.to_owned(), conversation))
                 .copied()
         };
-        self.by_id.get(&named.or_else(last)?).cloned()
+        named.or_else(|| self.by_id.get(&last()?).cloned())
+    }
+
+    /// The decision of that id, if it is the tenant's.
+    #[must_use]
+    pub fn named(&self, tenant: &str, id: Uuid) -> Option<Arc<Decision>> {
+        let own = self.owners.get(&id).is_some_and(|owner| owner == tenant);
+        self.by_id.get(&id).filter(|_| own).cloned()
     }
 
     /// Remembers a decision of a tenant.

@@ -14,6 +14,7 @@ use crate::bounded::Score;
 use crate::derive::derive;
 use crate::escalation::{self, Failure, Move, Standing, Tally};
 use crate::follow_up::{Effect, FollowUp};
+use crate::lessons::LESSONS_MARKER;
 use crate::plan::Progress;
 use crate::policy::Policy;
 use crate::provider_error::{self, Action, ErrorClass, OVERFLOW_ROOM, Settled};
@@ -330,6 +331,7 @@ fn moved(
         derived: derive(&task.policy.keywords().scan("")),
         fired: Vec::new(),
         labels: None,
+        lessons: None,
     };
     let judged = Judged {
         assessment: current.assessment.clone(),
@@ -376,7 +378,9 @@ fn put_choice(decision: &mut Decision, choice: Choice, effort: Effort) {
 /// The same decision with a plan for how the task stands now.
 fn restated(current: &Decision, progress: Progress) -> Decision {
     let mut decision = current.clone();
-    if decision.plan.is_some() {
+    if let Some(plan) = &current.plan {
+        // The lessons stand at the end of the plan they came with, and still hold.
+        let lessons = plan.find(LESSONS_MARKER).map(|at| &plan[at..]);
         decision.plan = write::plan(
             "",
             &decision.assessment,
@@ -384,6 +388,7 @@ fn restated(current: &Decision, progress: Progress) -> Decision {
             &decision.tools.deactivate,
             (decision.policy.validation, &decision.policy.rules),
             progress,
+            lessons,
         );
     }
     decision

@@ -29,6 +29,8 @@ pub use trace::{Step, Trace};
 use crate::derive::{Derived, derive};
 use crate::follow_up::{self, Effect, FollowUp, Previous, TextFacts};
 use crate::keywords::{Group, Scan};
+use crate::lessons::{Lesson, lessons_message};
+use crate::memory;
 use crate::policy::Policy;
 use crate::record::Decision;
 use crate::request::{FieldError, RequestKind, RouteRequest};
@@ -49,6 +51,7 @@ pub struct Prepared<'a> {
     derived: Derived,
     fired: Vec<RuleId>,
     labels: Option<crate::assessment::Assessment>,
+    lessons: Option<String>,
 }
 
 /// Checks a request against its policy and reads its text. `previous` is the last decision of its conversation.
@@ -96,6 +99,7 @@ pub fn prepare<'a>(
         derived,
         fired,
         labels,
+        lessons: None,
     })
 }
 
@@ -145,6 +149,27 @@ impl Prepared<'_> {
         let fresh = matches!(self.effect, Effect::Fresh | Effect::Extend { .. });
         (fresh && self.labels.is_none() && self.request.kind == RequestKind::User)
             .then_some(&*self.text)
+    }
+
+    /// The text learned tasks would be asked about: [`Self::question`], where memory is on.
+    #[must_use]
+    pub fn memory_question(&self) -> Option<&str> {
+        self.question().filter(|_| self.knobs.memory)
+    }
+
+    /// How close learned tasks must be, by the policy.
+    #[must_use]
+    pub fn memory_thresholds(&self) -> memory::Thresholds {
+        let thresholds = &self.policy.source.thresholds;
+        memory::Thresholds {
+            route: thresholds.memory_similarity,
+            lesson: thresholds.memory_lesson,
+        }
+    }
+
+    /// Shows the lessons of similar tasks to the model that will work (routing.md 15).
+    pub fn teach(&mut self, lessons: &[Lesson<'_>]) {
+        self.lessons = lessons_message(&self.request.request, lessons);
     }
 
     fn task_text(&self) -> Option<&str> {

@@ -55,6 +55,13 @@ pub(super) fn write(
     let tools = plan_tools(knobs.tool_routing, &assessment.tools, &request.tools);
     let requirement = wish.requirement;
 
+    let explicit = wish.model.is_some();
+    // Where the user chose the model there may be no plan to read; the lessons then stand alone.
+    let (lessons, in_plan) = if explicit {
+        (prepared.lessons.clone(), None)
+    } else {
+        (None, prepared.lessons.as_deref())
+    };
     let plan = user
         .then(|| {
             plan(
@@ -64,10 +71,10 @@ pub(super) fn write(
                 &tools.deactivate,
                 (requirement.validation, &requirement.rules),
                 Progress::Open,
+                in_plan,
             )
         })
         .flatten();
-    let explicit = wish.model.is_some();
     let pick = Pick {
         explicit,
         explored: choice.explored,
@@ -133,7 +140,7 @@ pub(super) fn write(
         switch: choice.switch,
         warnings,
         plan,
-        lessons: None,
+        lessons,
         provenance: Provenance {
             relay_version: env!("CARGO_PKG_VERSION").to_owned(),
             policy: PolicyProvenance {
@@ -180,6 +187,7 @@ pub(super) fn plan(
     deactivated: &[String],
     (validation, rules): (ValidationRequirement, &[String]),
     progress: Progress,
+    lessons: Option<&str>,
 ) -> Option<String> {
     let demand = if validation.required {
         Demand::Required
@@ -194,7 +202,7 @@ pub(super) fn plan(
         demand,
         rules,
         progress,
-        lessons: None,
+        lessons,
     };
     plan_message(request, &plan)
 }

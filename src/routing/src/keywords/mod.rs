@@ -11,10 +11,9 @@ pub mod term;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::sync::{LazyLock, OnceLock};
 
-use sha2::{Digest, Sha256};
+use decision::contract::Digest;
 
 pub use file::{GroupEdit, GroupFile, KeywordFileError};
 pub use group::Group;
@@ -191,20 +190,15 @@ impl Keywords {
     #[must_use]
     pub fn digest(&self) -> &str {
         self.digest.get_or_init(|| {
-            let mut hasher = Sha256::new();
+            let mut form = Vec::new();
             for (group, lists) in Group::ALL.iter().zip(&self.groups) {
-                hasher.update(if group.index() == 0 { "[" } else { "," });
+                form.push(if group.index() == 0 { b'[' } else { b',' });
                 let row = (group.as_str(), &lists.any, &lists.unless);
                 // Strings and lists of strings always have a JSON form.
-                hasher.update(serde_json::to_vec(&row).unwrap_or_default());
+                form.extend(serde_json::to_vec(&row).unwrap_or_default());
             }
-            hasher.update("]");
-            let mut digest = String::from("sha256:");
-            for byte in hasher.finalize() {
-                // Writing to a string cannot fail.
-                let _ = write!(digest, "{byte:02x}");
-            }
-            digest
+            form.push(b']');
+            Digest::of(&form).to_string()
         })
     }
 

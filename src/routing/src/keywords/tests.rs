@@ -105,11 +105,7 @@ fn the_digest_is_of_the_canonical_form() {
         ));
     }
     canonical.push(']');
-    let hex: String = Sha256::digest(canonical.as_bytes())
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    assert_eq!(one.digest(), format!("sha256:{hex}"));
+    assert_eq!(one.digest(), Digest::of(canonical.as_bytes()).to_string());
 }
 
 #[test]

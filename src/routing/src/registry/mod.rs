@@ -6,12 +6,11 @@ mod model_ref;
 mod patch;
 mod prices;
 
-use std::fmt::Write as _;
 use std::sync::LazyLock;
 
+use decision::contract::Digest;
 use decision::vocabulary::Tier;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 pub use candidate::{Candidate, CandidateQuery, VIRTUAL_PROVIDER};
 pub use model_ref::{BadModelRef, MAX_UNITS, ModelRef};
@@ -308,18 +307,13 @@ impl Registry {
 
 /// Over the entries as JSON lines, whose fields come in the order of the struct.
 fn digest(entries: &[Entry]) -> String {
-    let mut hash = Sha256::new();
+    let mut lines = Vec::new();
     for entry in entries {
         // An entry holds strings, finite numbers and lists: it has a JSON form.
-        hash.update(serde_json::to_vec(entry).unwrap_or_default());
-        hash.update(b"\n");
+        lines.extend(serde_json::to_vec(entry).unwrap_or_default());
+        lines.push(b'\n');
     }
-    hash.finalize()
-        .iter()
-        .fold(String::from("sha256:"), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    Digest::of(&lines).to_string()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::history::{Eligible, Evidence};
 pub use explore::{ExplorationInput, NotExplored, explore};
-pub use score::Scored;
+pub use score::{Scored, prior_success};
 
 use crate::bounded::{Ratio, Usd};
 use crate::profile::Profile;

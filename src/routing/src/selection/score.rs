@@ -61,6 +61,12 @@ pub struct Scored {
     pub excluded: bool,
 }
 
+/// Success of a tier where nothing is known yet (routing.md 9).
+#[must_use]
+pub fn prior_success(tier: Tier, required: Tier) -> Ratio {
+    prior(tier, required).1
+}
+
 /// Prior success by tiers and the gap between them.
 fn prior(tier: Tier, required: Tier) -> (i8, Ratio) {
     let at = 3 + tier.index() - required.index();

@@ -1,0 +1,237 @@
+//! Opening the file: made if it is not there, kept aside if it is damaged or newer than this program, brought up to
+//! date otherwise. A file that is not ours to use is never overwritten.
+
+use std::fs::{self, OpenOptions, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use rusqlite::ffi::ErrorCode;
+
+use super::connection::{File, reason};
+use crate::error::OpenError;
+use crate::migrations;
+use crate::options::{Notice, StoreOptions};
+
+/// A file up to this size is read through when it is opened.
+const CHECKED_WHOLE: u64 = 8 << 20;
+/// Between two looks at a lock.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// What SQLite keeps beside its file.
+const COMPANIONS: [&str; 2] = ["-wal", "-shm"];
+
+/// Why a file cannot be used as it is.
+enum Unusable {
+    /// Another one takes its place.
+    SetAside { word: &'static str, reason: String },
+    /// Nothing helps.
+    Refused(String),
+}
+
+/// Opens a file and says what a person should know about it.
+///
+/// # Errors
+/// When file or folder cannot be made, read or written, or another process keeps it locked.
+pub(crate) fn open(
+    path: &Path,
+    options: &StoreOptions,
+    now: Timestamp,
+) -> Result<(File, Vec<Notice>), OpenError> {
+    let refused = |reason: String| OpenError::File {
+        path: path.to_owned(),
+        reason,
+    };
+    let told = |error: io::Error| refused(error.to_string());
+    make_folder(path).map_err(told)?;
+    // Of two processes that find a damaged file, one renames it and the other then finds a good one.
+    let _lock = lock(path, options.busy).map_err(told)?;
+    let mut notices = Vec::new();
+    if let Err(unusable) = inspect(path, options.busy) {
+        notices.push(set_aside(path, unusable, now).map_err(refused)?);
+    }
+    match up_to_date(path, options.busy) {
+        Ok(file) => Ok((file, notices)),
+        Err(unusable) if notices.is_empty() => {
+            notices.push(set_aside(path, unusable, now).map_err(refused)?);
+            match up_to_date(path, options.busy) {
+                Ok(file) => Ok((file, notices)),
+                Err(Unusable::SetAside { reason, .. } | Unusable::Refused(reason)) => {
+                    Err(refused(reason))
+                }
+            }
+        }
+        Err(Unusable::SetAside { reason, .. } | Unusable::Refused(reason)) => Err(refused(reason)),
+    }
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder),
+        _ => Ok(()),
+    }
+}
+
+/// Locks against other processes that open the same file.
+fn lock(path: &Path, busy: Duration) -> io::Result<fs::File> {
+    let file = private(&beside(path, ".lock"))?;
+    let until = Instant::now() + busy;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                std::thread::sleep(LOOK_AGAIN);
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(io::Error::other(
+                    "another process is opening it and does not end",
+                ));
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
+/// Opens or makes a file that nobody else may read.
+fn private(path: &Path) -> io::Result<fs::File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Looks whether an existing file is whole and of a version we know, as far as that takes little time.
+fn inspect(path: &Path, busy: Duration) -> Result<(), Unusable> {
+    let size = match fs::metadata(path) {
+        Ok(found) => found.len(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Unusable::Refused(error.to_string())),
+    };
+    let suspect = beside(path, SUSPECT);
+    let thorough = size <= CHECKED_WHOLE || suspect.exists();
+    let file = File::connect(path, busy).map_err(|error| unusable(&error))?;
+    let version = version(&file)?;
+    if version > migrations::newest() {
+        let reason = format!(
+            "it is of version {version}, this program knows {}",
+            migrations::newest()
+        );
+        let word = "newer";
+        return Err(Unusable::SetAside { word, reason });
+    }
+    check(&file, thorough)?;
+    if thorough {
+        let _ = fs::remove_file(suspect);
+    }
+    Ok(())
+}
+
+/// A file of this name asks for a whole check at the next start.
+pub(super) const SUSPECT: &str = ".suspect";
+
+/// Notes that the file gave wrong answers, so that the next start reads it through.
+pub(super) fn suspect(path: &Path) {
+    let _ = private(&beside(path, SUSPECT));
+}
+
+fn version(file: &File) -> Result<i64, Unusable> {
+    file.raw
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(|error| unusable(&error))
+}
+
+/// Reads everything, or the tables that start-up needs.
+fn check(file: &File, thorough: bool) -> Result<(), Unusable> {
+    let checks: &[&str] = if thorough {
+        &["PRAGMA quick_check(1)"]
+    } else {
+        &[
+            "PRAGMA quick_check('relay_counter')",
+            "PRAGMA quick_check('relay_quota')",
+        ]
+    };
+    for sql in checks {
+        let said: String = file
+            .raw
+            .query_row(sql, [], |row| row.get(0))
+            .map_err(|error| unusable(&error))?;
+        if said != "ok" {
+            return Err(damaged("it is damaged"));
+        }
+    }
+    Ok(())
+}
+
+fn damaged(reason: &str) -> Unusable {
+    Unusable::SetAside {
+        word: "damaged",
+        reason: reason.to_owned(),
+    }
+}
+
+fn unusable(error: &rusqlite::Error) -> Unusable {
+    let reason = reason(error);
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(&reason),
+        _ => Unusable::Refused(reason),
+    }
+}
+
+/// Renames a file and what belongs to it.
+fn set_aside(path: &Path, unusable: Unusable, now: Timestamp) -> Result<Notice, String> {
+    let (word, reason) = match unusable {
+        Unusable::SetAside { word, reason } => (word, reason),
+        Unusable::Refused(reason) => return Err(reason),
+    };
+    let stamp = now.strftime("%Y%m%dT%H%M%S%3fZ");
+    let mut aside = beside(path, &format!(".{word}-{stamp}"));
+    let mut number = 1;
+    while aside.exists() {
+        number += 1;
+        aside = beside(path, &format!(".{word}-{stamp}-{number}"));
+    }
+    let tell = |error: io::Error| format!("{reason}, and it cannot be kept aside: {error}");
+    fs::rename(path, &aside).map_err(tell)?;
+    for companion in COMPANIONS {
+        match fs::rename(beside(path, companion), beside(&aside, companion)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(tell(error)),
+            _ => {}
+        }
+    }
+    let _ = fs::remove_file(beside(path, SUSPECT));
+    Ok(Notice::SetAside {
+        path: aside,
+        reason,
+    })
+}
+
+/// Connects, makes the file if there is none, and takes the steps it lacks.
+fn up_to_date(path: &Path, busy: Duration) -> Result<File, Unusable> {
+    let made = private(path).and_then(|file| file.set_permissions(Permissions::from_mode(0o600)));
+    made.map_err(|error| Unusable::Refused(error.to_string()))?;
+    let told = |error: rusqlite::Error| unusable(&error);
+    let file = File::connect(path, busy).map_err(told)?;
+    file.set_up().map_err(told)?;
+    file.raw.execute_batch("BEGIN IMMEDIATE").map_err(told)?;
+    for step in migrations::missing(version(&file)?) {
+        file.raw.execute_batch(&step.sqlite()).map_err(told)?;
+        file.raw
+            .pragma_update(None, "user_version", step.number)
+            .map_err(told)?;
+    }
+    file.raw.execute_batch("COMMIT").map_err(told)?;
+    Ok(file)
+}

@@ -1,0 +1,74 @@
+//! The threads that read, each with a connection of its own, so that no read waits for a write.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+
+use tokio::sync::oneshot;
+
+use super::connection::{File, now};
+use crate::error::{OpenError, StoreError};
+use crate::options::StoreOptions;
+use crate::sql::Read;
+
+/// Reads that may wait for each thread.
+const WAITING_PER_THREAD: usize = 256;
+
+type Job = Box<dyn FnOnce(&mut File) + Send>;
+
+/// The entrance to the reading threads; they end when it is dropped.
+pub(crate) struct Readers {
+    jobs: mpsc::SyncSender<Job>,
+}
+
+impl Readers {
+    /// Connects and starts the threads.
+    ///
+    /// # Errors
+    /// When the file cannot be opened again, or the system has no thread for us.
+    pub(crate) fn start(path: &Path, options: &StoreOptions) -> Result<Self, OpenError> {
+        let threads = options.readers.max(1);
+        let (jobs, queue) = mpsc::sync_channel::<Job>(threads * WAITING_PER_THREAD);
+        let queue = Arc::new(Mutex::new(queue));
+        for number in 1..=threads {
+            let told = |error: rusqlite::Error| OpenError::File {
+                path: path.to_owned(),
+                reason: super::connection::reason(&error),
+            };
+            let mut file = File::connect(path, options.busy).map_err(told)?;
+            file.set_up().map_err(told)?;
+            let queue = queue.clone();
+            std::thread::Builder::new()
+                .name(format!("store-reader-{number}"))
+                .spawn(move || {
+                    loop {
+                        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                        match job {
+                            Ok(job) => job(&mut file),
+                            Err(_) => return,
+                        }
+                    }
+                })
+                .map_err(OpenError::Thread)?;
+        }
+        Ok(Self { jobs })
+    }
+
+    /// Reads on one of the threads. Where the caller goes away first, the read is not begun.
+    pub(crate) async fn read<R: Read>(&self, read: R) -> Result<R::Answer, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let job: Job = Box::new(move |file| {
+            if !reply.is_closed() {
+                let read = now(read.read(file)).map_err(|error| error.at(R::WHAT));
+                let _ = reply.send(read);
+            }
+        });
+        self.jobs
+            .try_send(job)
+            .map_err(|_| StoreError::Full { what: R::WHAT })?;
+        let gone = |_| StoreError::Away {
+            what: R::WHAT,
+            reason: "a reading thread ended".to_owned(),
+        };
+        answer.await.map_err(gone)?
+    }
+}

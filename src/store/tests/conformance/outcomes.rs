@@ -1,0 +1,152 @@
+//! Reports of attempts.
+
+use std::sync::Arc;
+
+use routing::history::Counts;
+use store::{Event, Kept, Recorded, Store};
+use uuid::Uuid;
+
+use crate::engines::Database;
+use crate::fixtures::{PASSED, decision, minute, report, tenant};
+
+async fn evidence(store: &Store, tenant: &str) -> Vec<(Option<Counts>, Option<Counts>)> {
+    let changes = store.changes(0).await.unwrap();
+    let own = changes
+        .events
+        .iter()
+        .filter(|(owner, _)| **owner == *tenant);
+    own.filter_map(|(_, event)| match event {
+        Event::Evidence(seen) => Some((
+            seen.observation.map(|seen| seen.counts),
+            seen.replaces.map(|seen| seen.counts),
+        )),
+        _ => None,
+    })
+    .collect()
+}
+
+pub(crate) async fn an_outcome_is_recorded_once(database: &Database) {
+    let store = database.open().await;
+    let tenant = tenant("outcome");
+    let decision = Arc::new(decision());
+    assert_eq!(store.keep_decision(&tenant, decision.clone()), Kept::Queued);
+    let first = report(decision.id, PASSED);
+    let say = |report| store.record_outcome(&tenant, report, minute(1));
+    let new = Recorded::New {
+        decision: decision.clone(),
+    };
+    assert_eq!(say(first.clone()).await, Ok(new));
+    let same = |answer| Recorded::Same {
+        decision: decision.clone(),
+        answer,
+    };
+    assert_eq!(say(first.clone()).await, Ok(same(None)));
+    assert_eq!(
+        store.keep_answer(&tenant, decision.id, 1, "{}".to_owned()),
+        Kept::Queued
+    );
+    assert_eq!(say(first.clone()).await, Ok(same(Some("{}".to_owned()))));
+    let other = report(decision.id, r#""result":"failure""#);
+    let recorded = Box::new(first.clone());
+    assert_eq!(say(other).await, Ok(Recorded::Conflict { recorded }));
+    let seen = evidence(&store, &tenant).await;
+    assert_eq!(seen, [(Some(Counts::Success), None)]);
+}
+
+pub(crate) async fn a_stranger_has_no_such_decision(database: &Database) {
+    let store = database.open().await;
+    let (owner, stranger) = (tenant("owner"), tenant("stranger"));
+    let decision = Arc::new(decision());
+    assert_eq!(store.keep_decision(&owner, decision.clone()), Kept::Queued);
+    let said = report(decision.id, PASSED);
+    let recorded = store
+        .record_outcome(&stranger, said.clone(), minute(1))
+        .await;
+    assert_eq!(recorded, Ok(Recorded::UnknownDecision));
+    let unknown = report(Uuid::nil(), PASSED);
+    let recorded = store.record_outcome(&owner, unknown, minute(1)).await;
+    assert_eq!(recorded, Ok(Recorded::UnknownDecision));
+    assert!(store.record_outcome(&owner, said, minute(1)).await.is_ok());
+    assert_eq!(store.decision(&stranger, decision.id).await, Ok(None));
+    assert!(store.decision(&owner, decision.id).await.unwrap().is_some());
+}
+
+pub(crate) async fn a_correction_takes_the_place_of_the_success(database: &Database) {
+    let store = database.open().await;
+    let tenant = tenant("corrected");
+    let decision = Arc::new(decision());
+    assert_eq!(store.keep_decision(&tenant, decision.clone()), Kept::Queued);
+    let plain = report(decision.id, PASSED);
+    let with = |corrected| store::StoredOutcome {
+        corrected,
+        ..store::StoredOutcome {
+            report: plain.clone(),
+            corrected: false,
+            recorded: minute(1),
+        }
+    };
+    store
+        .record_outcome(&tenant, plain.clone(), minute(1))
+        .await
+        .unwrap();
+    for (corrected, changes) in [(true, true), (true, false), (false, true)] {
+        let mut said = plain.clone();
+        said.corrected = Some(corrected);
+        let recorded = store
+            .record_outcome(&tenant, said, minute(2))
+            .await
+            .unwrap();
+        let is_new = matches!(recorded, Recorded::Corrected { .. });
+        assert_eq!(is_new, changes, "corrected: {corrected}");
+        let stored = store.decision(&tenant, decision.id).await.unwrap().unwrap();
+        assert_eq!(stored.outcomes, [with(corrected)]);
+    }
+    // The same without a word about it changes nothing.
+    store
+        .record_outcome(&tenant, plain.clone(), minute(3))
+        .await
+        .unwrap();
+    let (success, failure) = (Some(Counts::Success), Some(Counts::Failure));
+    let seen = evidence(&store, &tenant).await;
+    assert_eq!(
+        seen,
+        [(success, None), (failure, success), (success, failure)]
+    );
+}
+
+pub(crate) async fn the_next_message_corrects_before_or_after_the_report(database: &Database) {
+    let store = database.open().await;
+    let tenant = tenant("follow-up");
+    for (name, mark_first) in [("mark first", true), ("report first", false)] {
+        let decision = Arc::new(decision());
+        assert_eq!(store.keep_decision(&tenant, decision.clone()), Kept::Queued);
+        let said = report(decision.id, PASSED);
+        if mark_first {
+            assert_eq!(store.correct(&tenant, decision.id, minute(1)), Kept::Queued);
+            store
+                .record_outcome(&tenant, said, minute(2))
+                .await
+                .unwrap();
+        } else {
+            store
+                .record_outcome(&tenant, said, minute(1))
+                .await
+                .unwrap();
+            for _ in 0..2 {
+                assert_eq!(store.correct(&tenant, decision.id, minute(2)), Kept::Queued);
+            }
+            // Anything acknowledged comes after what was queued.
+            let unknown = report(Uuid::nil(), PASSED);
+            store
+                .record_outcome(&tenant, unknown, minute(3))
+                .await
+                .unwrap();
+        }
+        let stored = store.decision(&tenant, decision.id).await.unwrap().unwrap();
+        assert!(stored.outcomes[0].corrected, "{name}");
+        assert_eq!(stored.corrected, mark_first, "{name}");
+    }
+    let (success, failure) = (Some(Counts::Success), Some(Counts::Failure));
+    let seen = evidence(&store, &tenant).await;
+    assert_eq!(seen, [(failure, None), (success, None), (failure, success)]);
+}
