@@ -11,6 +11,7 @@ pub mod term;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::fmt::Write as _;
 use std::sync::{LazyLock, OnceLock};
 
 use decision::contract::Digest;
