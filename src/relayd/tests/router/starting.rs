@@ -214,6 +214,8 @@ fn the_configuration_is_shown_with_the_source_of_each_value() {
          # policy is unset\n\
          laya_url = []  # default\n\
          servers = [{{ url = \"http://127.0.0.1:8000\", weight = \"3\" }}]  # file {file}\n\
+         # database_url is unset\n\
+         # database_url_file is unset\n\
          # token_file is unset\n\
          allow_origin = [\"https://a.example\"]  # file {file}\n\
          log_format = \"json\"  # file {file}\n\
