@@ -42,8 +42,11 @@ fn servers_that_cannot_work_are_refused_at_start() {
         ),
         (
             "unknown field",
-            config("a.toml", &format!("[[servers]]\n{url}api_key = \"x\"\n")),
-            "unknown key `servers[0].api_key`, did you mean `api_key_file`?",
+            config(
+                "a.toml",
+                &format!("[[servers]]\n{url}api_key_fil = \"x\"\n"),
+            ),
+            "unknown key `servers[0].api_key_fil`, did you mean `api_key_file`?",
         ),
         (
             "no url",
