@@ -8,7 +8,7 @@ mod writer;
 
 pub(crate) use address::Address;
 pub(crate) use connection::Connected;
-pub(crate) use readers::Readers;
+pub(crate) use readers::{Readers, give_up_lead};
 pub(crate) use writer::{Writer, start};
 
 /// Keys of advisory locks: "relay" and a number. Each database has its own.

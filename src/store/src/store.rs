@@ -198,16 +198,25 @@ impl Store {
     async fn lead(&self) -> Result<Option<Lead>, StoreError> {
         match &self.0.engine {
             // Processes on one machine may prune at once; each step is a transaction.
-            Engine::Sqlite(_) => Ok(Some(Lead { _held: None })),
+            Engine::Sqlite(_) => Ok(Some(Lead { held: None })),
             Engine::Postgres(readers) => {
                 let lead = readers.lead().await.map_err(|error| error.at("prune"))?;
-                Ok(lead.map(|held| Lead { _held: Some(held) }))
+                Ok(lead.map(|held| Lead { held: Some(held) }))
             }
         }
     }
 }
 
-/// The right to do what one process per database does, until it is dropped.
+/// The right to do what one process per database does, until it is ended or dropped.
 struct Lead {
-    _held: Option<postgres::Connected>,
+    held: Option<postgres::Connected>,
+}
+
+impl Lead {
+    /// Dropped, it ends when the server notices; ended, it has.
+    async fn end(self) {
+        if let Some(held) = self.held {
+            postgres::give_up_lead(held).await;
+        }
+    }
 }

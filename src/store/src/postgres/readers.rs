@@ -67,6 +67,13 @@ impl Readers {
     }
 }
 
+/// Ends the right that [`Readers::lead`] gave.
+pub(crate) async fn give_up_lead(connected: Connected) {
+    const SOON: Duration = Duration::from_secs(1);
+    // Where that does not work, the end of the connection does it.
+    let _ = timeout(SOON, connected.script("SELECT pg_advisory_unlock_all()")).await;
+}
+
 impl Pool {
     async fn read<R: Read>(&self, read: &R) -> Result<R::Answer, SqlError> {
         let closed = |_| SqlError::Away("the store is closed".to_owned());

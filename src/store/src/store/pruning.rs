@@ -29,10 +29,12 @@ impl Store {
         retention: Retention,
         now: Timestamp,
     ) -> Result<Option<Pruned>, StoreError> {
-        let Some(_lead) = self.lead().await? else {
+        let Some(lead) = self.lead().await? else {
             return Ok(None);
         };
-        self.remove(retention, now).await.map(Some)
+        let pruned = self.remove(retention, now).await;
+        lead.end().await;
+        pruned.map(Some)
     }
 
     async fn remove(&self, retention: Retention, now: Timestamp) -> Result<Pruned, StoreError> {
