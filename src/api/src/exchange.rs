@@ -19,6 +19,7 @@ pub const MAX_FAILURES: usize = 1000;
 
 /// Body of `POST /v1/escalate`: failures since the last user message, or an error of the provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EscalateRequest {
     /// The decision in force.
@@ -72,6 +73,7 @@ impl EscalateRequest {
 
 /// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EscalateAction {
     /// The new decision holds from the next request on.
@@ -86,6 +88,7 @@ pub enum EscalateAction {
 
 /// Answer to `POST /v1/escalate`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EscalateResponse {
     /// What to do.
     pub action: EscalateAction,
@@ -105,6 +108,7 @@ pub struct EscalateResponse {
 
 /// What history makes of a model after an outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HistoryStanding {
     /// Class of the task.
     pub key: String,
@@ -124,6 +128,7 @@ pub struct HistoryStanding {
 
 /// Answer to `POST /v1/outcomes`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OutcomeResponse {
     /// Whether it is on disk; false only where recording is off.
     pub recorded: bool,
@@ -133,6 +138,7 @@ pub struct OutcomeResponse {
 
 /// A stored decision with what happened to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DecisionWithOutcomes {
     /// The record.
     #[serde(flatten)]
@@ -143,17 +149,20 @@ pub struct DecisionWithOutcomes {
 
 /// One recorded outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecordedOutcome {
     /// What the client reported; `corrected` says what holds now.
     #[serde(flatten)]
     pub report: OutcomeReport,
     /// When it was recorded.
     #[serde(with = "routing::timestamp")]
+    #[cfg_attr(feature = "schema", schemars(with = "Timestamp"))]
     pub recorded_at: Timestamp,
 }
 
 /// Answer to `GET /v1/decisions`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DecisionsResponse {
     /// Newest first.
     pub decisions: Vec<DecisionWithOutcomes>,
@@ -163,6 +172,7 @@ pub struct DecisionsResponse {
 
 /// A learned task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryTask {
     /// Its id.
     pub id: String,
@@ -173,6 +183,7 @@ pub struct MemoryTask {
     pub lesson: Option<String>,
     /// When it was labelled.
     #[serde(with = "routing::timestamp")]
+    #[cfg_attr(feature = "schema", schemars(with = "Timestamp"))]
     pub created: Timestamp,
     /// Its labels as they were given.
     pub labels: Value,
@@ -191,6 +202,7 @@ pub struct MemoryTask {
 
 /// Answer to `GET /v1/memory` and its search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryResponse {
     /// Learned tasks: oldest first, in a search closest first.
     pub tasks: Vec<MemoryTask>,
@@ -204,6 +216,7 @@ pub struct MemoryResponse {
 
 /// Body of `PATCH /v1/memory/{id}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MemoryPatch {
     /// The new lesson; blank removes it.
@@ -212,6 +225,7 @@ pub struct MemoryPatch {
 
 /// Answer to `DELETE /v1/memory/{id}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ForgetResponse {
     /// Ids that were removed.
     pub forgotten: Vec<String>,
@@ -221,6 +235,7 @@ pub struct ForgetResponse {
 
 /// Decisions of one kind in the report.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReportGroup {
     /// Decisions.
     pub decisions: u64,
@@ -232,12 +247,15 @@ pub struct ReportGroup {
 
 /// Answer to `GET /v1/report`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReportResponse {
     /// From when on.
     #[serde(with = "routing::timestamp")]
+    #[cfg_attr(feature = "schema", schemars(with = "Timestamp"))]
     pub since: Timestamp,
     /// Until when.
     #[serde(with = "routing::timestamp")]
+    #[cfg_attr(feature = "schema", schemars(with = "Timestamp"))]
     pub until: Timestamp,
     /// Everything.
     pub total: ReportGroup,
@@ -259,6 +277,7 @@ pub struct ReportResponse {
 
 /// Money in the report, USD.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReportCost {
     /// Estimated cost of what was chosen, over decisions whose cost is known.
     pub estimated: f64,

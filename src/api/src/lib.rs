@@ -3,8 +3,11 @@
 
 pub mod document;
 pub mod exchange;
+#[cfg(feature = "schema")]
+pub mod openapi;
 pub mod problem;
 pub mod responses;
+pub mod routes;
 pub mod routing_policy;
 mod tree;
 mod unique;

@@ -76,6 +76,7 @@ slugs! {
 
 /// One error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Problem {
     /// `https://relay.dev/problems/<slug>`.
     #[serde(rename = "type")]

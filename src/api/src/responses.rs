@@ -11,6 +11,7 @@ use serde_json::Value;
 
 /// `GET /v1/policy`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PolicyResponse {
     /// Name of the document.
     pub name: String,
@@ -30,6 +31,7 @@ pub struct PolicyResponse {
 
 /// `GET /v1/models`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModelsResponse {
     /// Models of each tier, in order.
     pub tiers: BTreeMap<Tier, Vec<ModelStatus>>,
@@ -39,6 +41,7 @@ pub struct ModelsResponse {
 
 /// One model of a tier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModelStatus {
     /// `provider/model`.
     pub model: ModelRef,
@@ -58,6 +61,7 @@ pub struct ModelStatus {
 
 /// Whether the decision model answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ServingState {
     /// It does.
@@ -70,6 +74,7 @@ pub enum ServingState {
 
 /// The decision model behind the router.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Serving {
     /// Whether it answers.
     pub state: ServingState,
@@ -99,6 +104,7 @@ impl Serving {
 
 /// `GET /v1/contract`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContractResponse {
     /// Digest with wording.
     pub digest: String,
@@ -114,6 +120,7 @@ pub struct ContractResponse {
 
 /// `GET /health`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HealthResponse {
     /// True only while a model serves, so that a System One client falls back by itself.
     pub ok: bool,

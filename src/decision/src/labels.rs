@@ -14,19 +14,25 @@ use crate::vocabulary::{Agent, Effort, QuestionId, Scope, TaskType, Tier, Valida
 
 /// One value for each of the 18 questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Value")]
+#[cfg_attr(feature = "schema", schemars(!try_from))]
 pub struct Labels {
     /// What is wanted now.
     pub task_type: TaskType,
     /// 0..=4
+    #[cfg_attr(feature = "schema", schemars(range(max = 4)))]
     pub complexity: u8,
     /// The least of the codebase that must change.
     pub scope: Scope,
     /// 0..=3
+    #[cfg_attr(feature = "schema", schemars(range(max = 3)))]
     pub risk: u8,
     /// 0..=2
+    #[cfg_attr(feature = "schema", schemars(range(max = 2)))]
     pub ambiguity: u8,
     /// 0..=4
+    #[cfg_attr(feature = "schema", schemars(range(max = 4)))]
     pub reasoning_requirement: u8,
     /// The cheapest sufficient tier.
     pub capability_tier: Tier,

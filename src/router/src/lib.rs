@@ -10,6 +10,7 @@ mod knowledge;
 mod memory_routes;
 mod metrics;
 mod mirror;
+mod openapi;
 mod outcomes;
 mod policy;
 mod query;
@@ -218,6 +219,7 @@ impl Service {
         let open = Router::new()
             .route("/health", get(read::health))
             .with_state(decider.clone())
+            .route("/openapi.json", get(openapi::document))
             .route(
                 "/ready",
                 get(move || async move { readiness_response(&readiness) }),

@@ -11,6 +11,7 @@ pub const TOLERANCE: f64 = 1e-9;
 
 /// Where an assessment came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// A learned task that is close enough.
@@ -38,6 +39,7 @@ impl Source {
 
 /// What the task is. The four numbers lie in 0..=1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Task {
     /// What is wanted now.
     #[serde(rename = "type")]
@@ -56,6 +58,7 @@ pub struct Task {
 
 /// What the source itself would choose, before policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recommendation {
     /// Capability.
     pub tier: Tier,
@@ -65,6 +68,7 @@ pub struct Recommendation {
 
 /// Which kinds of tools the task needs (`requires_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolNeeds {
     /// Files are created or changed.
     pub requires_write: bool,
@@ -100,6 +104,7 @@ impl ToolNeeds {
 
 /// Typed facts about one request, with confidences and where they came from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Assessment {
     /// Who answered.
     pub source: Source,

@@ -23,7 +23,9 @@ macro_rules! bounded {
     ($(#[$doc:meta])* $name:ident, $what:literal, $least:literal, $most:literal) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(try_from = "f64", into = "f64")]
+        #[cfg_attr(feature = "schema", schemars(extend("minimum" = $least, "maximum" = $most)))]
         pub struct $name(f64);
 
         impl $name {

@@ -17,6 +17,7 @@ const RAISED_TO: Effort = Effort::High;
 
 /// What failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// A command recognised as a check exited non-zero.
@@ -77,6 +78,7 @@ impl FailureKind {
 
 /// One failure since the last real user message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
     /// What.

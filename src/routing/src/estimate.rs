@@ -83,6 +83,7 @@ pub struct Used {
 
 /// An estimated cost.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Estimate {
     /// USD; unknown without prices.
@@ -132,6 +133,7 @@ pub fn baseline<'a>(
 
 /// What the baseline would have cost, and what the decision saves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Counterfactual {
     /// The baseline.

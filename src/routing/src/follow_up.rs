@@ -50,6 +50,7 @@ pub struct TextFacts {
 
 /// How a message relates to the last decision of its conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum FollowUp {
     /// Thanks; nothing to do.

@@ -19,6 +19,7 @@ pub const MOST_ATTEMPTS: u32 = 1000;
 
 /// How an attempt ended, in the words of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptResult {
     /// Completed, and its checks did not fail.
@@ -58,6 +59,7 @@ impl AttemptResult {
 
 /// What an attempt used.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Usage {
     /// Tokens sent, cached ones included.
@@ -101,6 +103,7 @@ impl Usage {
 
 /// An error of a provider as its client saw it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProviderErrorFacts {
     /// The client's own verdict; wins over the rest.
@@ -128,6 +131,7 @@ impl ProviderErrorFacts {
 
 /// Body of `POST /v1/outcomes`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OutcomeReport {
     /// Which decision.

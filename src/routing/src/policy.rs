@@ -172,6 +172,7 @@ impl Default for PolicySource {
 
 /// Whether a problem keeps a policy from being used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Severity {
     /// The policy is refused.
     Error,
@@ -181,6 +182,8 @@ pub enum Severity {
 
 /// Why a policy is not, or not quite, as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "PolicyProblem"))]
 pub struct Problem {
     /// Field of the document, for example `rules[0].patterns[1]`.
     pub path: String,

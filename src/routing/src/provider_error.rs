@@ -19,6 +19,7 @@ pub const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
 /// What kind of error it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
     /// Rate limit, overload, quota.

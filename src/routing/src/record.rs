@@ -16,6 +16,7 @@ use crate::tool_routing::ToolPlan;
 
 /// What made a decision necessary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DecisionKind {
     /// A message of the user.
@@ -30,6 +31,7 @@ pub enum DecisionKind {
 
 /// One decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Decision {
     /// UUIDv7.
     pub id: Uuid,
@@ -41,6 +43,7 @@ pub struct Decision {
     pub conversation_id: Option<String>,
     /// When it was made.
     #[serde(with = "crate::timestamp")]
+    #[cfg_attr(feature = "schema", schemars(with = "Timestamp"))]
     pub created: Timestamp,
     /// Cost profile in force.
     pub profile: String,
@@ -89,6 +92,7 @@ pub struct Decision {
 
 /// What the policy made of the assessment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PolicyResult {
     /// What the source would choose.
     pub recommended_tier: Tier,
@@ -110,6 +114,7 @@ pub struct PolicyResult {
 
 /// A model with what speaks for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Selected {
     /// `provider/model`.
     pub model: ModelRef,
@@ -141,6 +146,7 @@ pub struct Selected {
 
 /// A model that was not considered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Excluded {
     /// `provider/model`.
     pub model: ModelRef,
@@ -150,6 +156,7 @@ pub struct Excluded {
 
 /// The price of leaving the current model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SwitchPrice {
     /// The current model.
     pub from: ModelRef,
@@ -161,6 +168,7 @@ pub struct SwitchPrice {
 
 /// On what grounds a decision stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Provenance {
     /// Version of this program.
     pub relay_version: String,
@@ -188,6 +196,7 @@ pub struct Provenance {
 
 /// The policy in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PolicyProvenance {
     /// Its name.
     pub name: String,
@@ -203,6 +212,7 @@ pub struct PolicyProvenance {
 
 /// The decision model that answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModelProvenance {
     /// Name of the version.
     pub version: String,
@@ -214,6 +224,7 @@ pub struct ModelProvenance {
 
 /// The learned task that answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryProvenance {
     /// Its id.
     pub task: String,
@@ -225,6 +236,7 @@ pub struct MemoryProvenance {
 
 /// What the model did not see.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Truncated {
     /// Whether the text was cut before it was sent.
     pub request: bool,
@@ -236,6 +248,7 @@ pub struct Truncated {
 
 /// Where the time went, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Timings {
     /// From arrival to the assessment.
     pub assess: f64,

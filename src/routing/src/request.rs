@@ -29,6 +29,7 @@ const VIRTUAL_MODEL: &str = "laya/auto";
 
 /// A field that was refused, with its path in the body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error("{path}{}{message}", if path.is_empty() { "" } else { ": " })]
 pub struct FieldError {
     /// For example `constraints.model` or `labels.complexity`; empty for the body itself.
@@ -49,6 +50,7 @@ impl FieldError {
 
 /// Who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum RequestKind {
     /// A message of the user.
@@ -60,6 +62,7 @@ pub enum RequestKind {
 
 /// One request for a decision.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RouteRequest {
     /// The text as the user gave it; 1 to 100 000 UTF-16 units, not blank.
@@ -101,6 +104,10 @@ pub struct RouteRequest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<Skill>,
     /// All 18 labels, which skip the assessment.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Option<decision::labels::Labels>")
+    )]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<Value>,
     /// Decide without storing and without exploring.
@@ -110,6 +117,7 @@ pub struct RouteRequest {
 
 /// A model the client has credentials for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RequestModel {
     /// `provider/model`.
@@ -154,6 +162,7 @@ impl RequestModel {
 
 /// A client's `laya.*` settings that travel with a request.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RequestSettings {
     /// 0..=1.
@@ -195,6 +204,7 @@ impl RequestSettings {
 
 /// What the user chose, which always wins.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Constraints {
     /// This model and no other.
@@ -224,6 +234,7 @@ impl Constraints {
 
 /// The state of the conversation, for the price of moving to another model.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ConversationContext {
     /// The model in use.
@@ -250,6 +261,7 @@ impl ConversationContext {
 
 /// The model in use and how hard it thinks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CurrentModel {
     /// `provider/model`.

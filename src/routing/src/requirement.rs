@@ -52,6 +52,7 @@ pub struct RequirementThresholds {
 
 /// How a result must be checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ValidationRequirement {
     /// Whether it may not be left out.
     pub required: bool,
@@ -61,6 +62,7 @@ pub struct ValidationRequirement {
 
 /// A raise of the tier and why, as a decision lists it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Raise {
     /// Why.
     pub reason: Reason,

@@ -31,6 +31,7 @@ static KEYWORDS: LazyLock<BTreeMap<Agent, Vec<String>>> = LazyLock::new(|| {
 
 /// A skill as the client knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Skill {
     /// Its name, for example `postgres-migrations`.

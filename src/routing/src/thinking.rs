@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 /// The efforts a model supports; never empty. `max` is no effort of ours and cannot be represented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Vec<Effort>", into = "Vec<Effort>")]
+#[cfg_attr(feature = "schema", schemars(extend("minItems" = 1, "uniqueItems" = true)))]
 pub struct EffortSet(u8);
 
 /// A list of supported efforts without an entry.

@@ -7,6 +7,7 @@ use crate::assessment::ToolNeeds;
 
 /// What is done about tools that a request does not need (`laya.toolRouting`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ToolRouting {
     /// The plan says so.
@@ -18,6 +19,7 @@ pub enum ToolRouting {
 
 /// A kind of tool, as the questions `requires_*` have them, in contract order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ToolClass {
     /// Creates or changes files.
@@ -108,6 +110,7 @@ fn has_word(name: &str, word: &str) -> bool {
 
 /// Which tools a request needs (`tools` of the decision record).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ToolPlan {
     /// Classes it needs.

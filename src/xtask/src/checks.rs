@@ -5,6 +5,7 @@ use std::process::Command;
 use crate::command::{cargo, output, root, run};
 use crate::deps;
 use crate::image;
+use crate::reference;
 
 /// Runs every check and stops at the first that fails.
 pub(crate) fn run_all() -> Result<(), String> {
@@ -19,8 +20,22 @@ pub(crate) fn run_all() -> Result<(), String> {
         "-D",
         "warnings",
     ]))?;
+    // Schemas are built by nothing but the reference pages.
+    run(cargo().args([
+        "clippy",
+        "--locked",
+        "-p",
+        "api",
+        "--features",
+        "schema",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ]))?;
     // Doc tests are part of this: `cargo test` runs them for every library.
     run(cargo().args(["test", "--locked", "--workspace", "--no-fail-fast"]))?;
+    reference::check()?;
     on_postgres()?;
     on_docker()
 }

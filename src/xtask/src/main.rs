@@ -8,6 +8,7 @@ mod image;
 mod load;
 mod overhead;
 mod quality;
+mod reference;
 mod shell;
 
 use std::net::SocketAddr;
@@ -26,8 +27,15 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Every check: format, clippy, tests, doc tests, dependency order.
+    /// Every check: format, clippy, tests, doc tests, dependency order, generated files.
     Test,
+    /// Writes the OpenAPI document and the reference pages of the HTTP API and the metrics below `docs`.
+    #[command(alias = "openapi")]
+    Docs {
+        /// Compare with what is committed instead; fails when something is old.
+        #[arg(long)]
+        check: bool,
+    },
     /// Proves that no crate depends on one below it in design.md section 1.
     Deps,
     /// Builds a container image with a Docker Engine.
@@ -85,6 +93,8 @@ fn main() -> ExitCode {
     let Arguments { task } = Arguments::parse();
     let result = match task {
         Task::Test => checks::run_all(),
+        Task::Docs { check: true } => reference::check(),
+        Task::Docs { check: false } => reference::write(),
         Task::Deps => deps::run(),
         Task::Image { name } if name == "laya" => image::laya(),
         Task::Image { name } => Err(format!("there is no image `{name}`; there is `laya`")),

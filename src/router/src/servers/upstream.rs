@@ -245,6 +245,7 @@ fn request(
     *request.uri_mut() = url.path(call.path).parse().map_err(io::Error::other)?;
     let headers = request.headers_mut();
     *headers = call.headers.clone();
+    service::telemetry::trace::inject(headers);
     let host = HeaderValue::from_str(url.host_header()).map_err(io::Error::other)?;
     headers.insert(header::HOST, host);
     if let Some(key) = key {

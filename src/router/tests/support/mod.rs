@@ -33,14 +33,20 @@ pub(crate) struct TestRouter {
     pub(crate) service: Service,
     pub(crate) store: Store,
     pub(crate) registry: Registry,
+    pub(crate) servers: Servers,
     folder: Option<tempfile::TempDir>,
 }
 
 impl TestRouter {
     /// A router with a new store.
     pub(crate) async fn start(policy: &Arc<ActivePolicy>) -> Self {
+        Self::guarded_by(policy, Authority::Open).await
+    }
+
+    /// The same, for who may call it.
+    pub(crate) async fn guarded_by(policy: &Arc<ActivePolicy>, authority: Authority) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut router = Self::on(policy, folder.path(), None).await;
+        let mut router = Self::build(policy, folder.path(), None, authority).await;
         router.folder = Some(folder);
         router
     }
@@ -51,6 +57,15 @@ impl TestRouter {
         folder: &Path,
         laya_files: Option<&Path>,
     ) -> Self {
+        Self::build(policy, folder, laya_files, Authority::Open).await
+    }
+
+    async fn build(
+        policy: &Arc<ActivePolicy>,
+        folder: &Path,
+        laya_files: Option<&Path>,
+        authority: Authority,
+    ) -> Self {
         let registry = Registry::new();
         let suppressed = prometheus::IntCounter::new("suppressed_total", "test").unwrap();
         let rule = BreakerRule {
@@ -59,7 +74,7 @@ impl TestRouter {
         };
         let metrics = ServerMetrics::register(&registry, suppressed).unwrap();
         let servers = Servers::new(rule, metrics);
-        Self::before(policy, folder, laya_files, servers, registry).await
+        Self::over(policy, folder, laya_files, (servers, registry), authority).await
     }
 
     /// A router in front of these servers.
@@ -70,6 +85,23 @@ impl TestRouter {
         servers: Servers,
         registry: Registry,
     ) -> Self {
+        Self::over(
+            policy,
+            folder,
+            laya_files,
+            (servers, registry),
+            Authority::Open,
+        )
+        .await
+    }
+
+    async fn over(
+        policy: &Arc<ActivePolicy>,
+        folder: &Path,
+        laya_files: Option<&Path>,
+        (servers, registry): (Servers, Registry),
+        authority: Authority,
+    ) -> Self {
         let location = Location::Sqlite(folder.join("relay.db"));
         let opened = Store::open(location, StoreOptions::default())
             .await
@@ -79,7 +111,7 @@ impl TestRouter {
             client: Client::Own,
             store: opened.store.clone(),
             shared_store: false,
-            servers,
+            servers: servers.clone(),
             laya_files: laya_files.map(Path::to_owned),
             metrics: RouterMetrics::register(&registry, &policy.policy).unwrap(),
             registry: registry.clone(),
@@ -88,7 +120,7 @@ impl TestRouter {
                 metrics: HttpMetrics::register(&registry, "relay_router").unwrap(),
                 task_panics: prometheus::IntCounter::new("panics_total", "test").unwrap(),
                 origins: Arc::new(Origins::new(Vec::new(), HostRule::LoopbackOnly)),
-                authority: Arc::new(Authority::Open),
+                authority: Arc::new(authority),
                 admission: Arc::new(Admission::new(AdmissionLimits::default())),
                 traces: Traces::off(),
             },
@@ -99,6 +131,7 @@ impl TestRouter {
             service,
             store: opened.store,
             registry,
+            servers,
             folder: None,
         }
     }

@@ -17,6 +17,7 @@ pub const EVIDENCE_BYTES: usize = 8 * 1024;
 
 /// How one task went.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Evidence {
     /// The request as it was collected.
@@ -59,6 +60,8 @@ pub struct Evidence {
 
 /// How a task ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "EvidenceOutcome"))]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// The agent finished.
@@ -83,6 +86,7 @@ impl Outcome {
 
 /// What the router had planned for a task.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Planned {
     /// Type of the task.

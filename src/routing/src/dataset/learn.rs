@@ -34,6 +34,7 @@ pub const SESSION_UNITS: usize = 1024;
 
 /// Body of `POST /v1/learn`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LearnBody {
     /// Where the tasks were done.
@@ -41,6 +42,7 @@ pub struct LearnBody {
     /// Digest of the questions without wording, under which they were labelled.
     pub shape: String,
     /// 1..=200 of them.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = "MAX_EXERCISES")))]
     pub exercises: Vec<Exercise>,
     /// Whether to train on them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,11 +51,13 @@ pub struct LearnBody {
 
 /// One labelled task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Exercise {
     /// What the user asked for.
     pub request: String,
     /// All 18 labels.
+    #[cfg_attr(feature = "schema", schemars(with = "Labels"))]
     pub labels: Value,
     /// A remark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,6 +72,7 @@ pub struct Exercise {
 
 /// Answer of `POST /v1/learn`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LearnAnswer {
     /// New rows.
     pub added: usize,
@@ -91,6 +96,7 @@ pub struct LearnAnswer {
 
 /// What became of the wish to train.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrainingAnswer {
     /// Name of the run that was started.
     pub run: Option<String>,

@@ -41,6 +41,7 @@ pub struct Edit {
 
 /// Something that is allowed and worth a look.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// A path in the body (`exercises[2].labels.requires_tests`), or an id or a line of a file.
     pub path: String,
@@ -59,6 +60,7 @@ impl Finding {
 
 /// A label that replaced another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LabelChange {
     /// Id of the row.
     pub id: String,

@@ -22,6 +22,7 @@ const SHOWN_TERMS: usize = 3;
 
 /// One step: what was looked at, what came out, why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Step {
     /// For example `type`, `floor`, `effort`.
     pub name: String,
@@ -33,6 +34,7 @@ pub struct Step {
 
 /// A candidate in the ranking.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RankedModel {
     /// `provider/model`.
     pub model: ModelRef,
@@ -60,6 +62,7 @@ pub struct RankedModel {
 
 /// The whole story.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trace {
     /// In order.
     pub steps: Vec<Step>,

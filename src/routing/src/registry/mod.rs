@@ -21,6 +21,7 @@ use crate::thinking::EffortSet;
 
 /// Something a model can do besides reading and writing text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Capability {
     /// Calls tools.

@@ -108,6 +108,22 @@ impl<'de> Deserialize<'de> for ModelRef {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for ModelRef {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ModelRef".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "description": "`provider/model`, split at the first slash.",
+            "maxLength": MAX_UNITS,
+            "pattern": r"^[^/\s]+/\S+$",
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,6 +10,7 @@ pub const STALE_AFTER_DAYS: i64 = 90;
 
 /// USD per million tokens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
     /// Input that no cache holds.

@@ -1,0 +1,33 @@
+//! `cargo xtask docs`: files below `docs` that are written from code. Who knows the types and the registry writes them:
+//! tests of those crates, which compare unless they are told to write.
+
+use crate::command::{cargo, run};
+
+/// Tells the tests to write.
+const UPDATE: &str = "RELAY_UPDATE_DOCS";
+
+/// The OpenAPI document and the page of the HTTP API need schemas, which nothing else does.
+const HTTP: [&str; 6] = ["-p", "api", "--features", "schema", "--test", "openapi"];
+/// The page of the metrics needs a router that runs.
+const METRICS: [&str; 5] = ["-p", "router", "--test", "metrics", "the_committed_page"];
+
+/// Writes them.
+pub(crate) fn write() -> Result<(), String> {
+    for part in [&HTTP[..], &METRICS[..]] {
+        run(cargo()
+            .env(UPDATE, "1")
+            .args(["test", "--quiet"])
+            .args(part))?;
+    }
+    Ok(())
+}
+
+/// Fails when a committed file is not what would be written.
+pub(crate) fn check() -> Result<(), String> {
+    for part in [&HTTP[..], &METRICS[..]] {
+        let mut command = cargo();
+        command.env_remove(UPDATE);
+        run(command.args(["test", "--quiet", "--locked"]).args(part))?;
+    }
+    Ok(())
+}
