@@ -14,7 +14,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 
 pub use place::{Environment, NoHome, Places, process_start};
-pub use whole::{Lock, PRIVATE, make_private_folder, set_aside_path, write_whole};
+pub use whole::{Lock, PRIVATE, lock_path, make_private_folder, set_aside_path, write_whole};
 
 /// What some editors put in front of UTF-8; it is no part of the text.
 const BYTE_ORDER_MARK: &str = "\u{feff}";

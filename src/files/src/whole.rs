@@ -5,8 +5,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+
+/// How often a lock that somebody holds is tried again.
+const AGAIN: Duration = Duration::from_millis(10);
 
 /// Mode of files that only their owner may read.
 pub const PRIVATE: u32 = 0o600;
@@ -84,6 +88,21 @@ impl Lock {
         }
     }
 
+    /// Takes the lock as soon as nobody has it, for at most `patience`; blocks the thread meanwhile.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub fn take_within(path: &Path, patience: Duration) -> io::Result<Option<Self>> {
+        let began = Instant::now();
+        loop {
+            let taken = Self::try_take(path)?;
+            if taken.is_some() || began.elapsed() >= patience {
+                return Ok(taken);
+            }
+            std::thread::sleep(AGAIN);
+        }
+    }
+
     /// Writes who holds it, for people.
     ///
     /// # Errors
@@ -102,6 +121,13 @@ fn open_lock(path: &Path) -> io::Result<File> {
         .truncate(false)
         .mode(PRIVATE)
         .open(path)
+}
+
+/// Where the lock of a shared file is: `.<name>.lock` beside it, since the file itself is replaced.
+#[must_use]
+pub fn lock_path(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.lock"))
 }
 
 /// Where a damaged file is kept: `<name>.damaged-<time>`, the time in seconds since 1970.
@@ -158,7 +184,14 @@ mod tests {
         let mut held = Lock::try_take(&path).unwrap().unwrap();
         held.note("me").unwrap();
         assert!(Lock::try_take(&path).unwrap().is_none());
+        let short = Duration::from_millis(30);
+        assert!(Lock::take_within(&path, short).unwrap().is_none());
+        let waiting = {
+            let path = path.clone();
+            std::thread::spawn(move || Lock::take_within(&path, Duration::from_secs(30)))
+        };
         drop(held);
+        assert!(waiting.join().unwrap().unwrap().is_some());
         assert!(Lock::try_take(&path).unwrap().is_some());
     }
 }

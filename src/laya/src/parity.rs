@@ -17,7 +17,7 @@ use crate::probe::{best, probabilities};
 /// Schema of the report.
 pub const SCHEMA: &str = "laya-parity/1";
 /// Grows when kernels or scales change what the numbers mean; older reports do not count then.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 /// Fewest states that a verdict rests on.
 pub const LEAST_STATES: usize = 200;
 /// From this lead of the best option on, the answer must be the same.

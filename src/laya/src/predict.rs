@@ -252,15 +252,51 @@ pub fn predict(
     questions: &[Question],
     lengths: Lengths,
 ) -> Result<Prediction, PredictError> {
-    let encoded = encode(checkpoint, state, questions, lengths)?;
-    let rows: Vec<TokenRow<'_>> = encoded.rows.iter().map(EncodedRow::as_tokens).collect();
+    let states = std::slice::from_ref(state);
+    let mut all =
+        predict_all(engine, checkpoint, states, questions, lengths).map_err(|(_, error)| error)?;
+    Ok(all.remove(0))
+}
+
+/// Asks a checkpoint all questions about each state, in as few passes as hold the rows. Blocks for them.
+///
+/// # Errors
+/// The first that is wrong, and the position of its state.
+pub(crate) fn predict_all(
+    engine: &Engine,
+    checkpoint: &Checkpoint,
+    states: &[Value],
+    questions: &[Question],
+    lengths: Lengths,
+) -> Result<Vec<Prediction>, (usize, PredictError)> {
+    let encoded: Vec<Encoded> = states
+        .iter()
+        .enumerate()
+        .map(|(at, state)| {
+            encode(checkpoint, state, questions, lengths).map_err(|error| (at, error))
+        })
+        .collect::<Result<_, _>>()?;
+    let rows: Vec<TokenRow<'_>> = encoded
+        .iter()
+        .flat_map(|encoded| encoded.rows.iter().map(EncodedRow::as_tokens))
+        .collect();
     let sizes: Vec<usize> = rows.iter().map(|row| row.ids.len()).collect();
+    // Each state has one row per question.
+    let each = questions.len();
     let mut outputs = Vec::with_capacity(rows.len());
     for pass in plan_passes(&sizes, PASS_TOKENS) {
-        outputs.extend(engine.run(checkpoint, &rows[pass])?);
+        let of = pass.start / each.max(1);
+        let ran = engine.run(checkpoint, &rows[pass]);
+        outputs.extend(ran.map_err(|error| (of, error.into()))?);
     }
-    Ok(Prediction {
-        answers: decode(checkpoint, questions, &outputs)?,
-        usage: encoded.usage,
-    })
+    encoded
+        .into_iter()
+        .enumerate()
+        .map(|(at, encoded)| {
+            let outputs = &outputs[at * each..(at + 1) * each];
+            let answers = decode(checkpoint, questions, outputs).map_err(|error| (at, error))?;
+            let usage = encoded.usage;
+            Ok(Prediction { answers, usage })
+        })
+        .collect()
 }

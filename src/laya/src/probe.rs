@@ -1,5 +1,6 @@
 //! Does a loaded checkpoint answer as it should? The probes its manifest records, else the shape of its answers to six
-//! built-in requests; and the same answers twice (wire.md 2.5, control-plane 12). Run before a checkpoint serves.
+//! built-in requests, without a contract to the shortest of them; and the same answers twice (wire.md 2.5, control-plane
+//! 12). Run before a checkpoint serves, so it is part of the start: rows share passes.
 
 use decision::contract::Kind;
 use decision::json::{Value, read};
@@ -7,22 +8,24 @@ use decision::wire::{Answer, Outcome, Question, check_questions};
 
 use crate::checkpoint::{Checkpoint, ProbeAnswer};
 use crate::engine::Engine;
-use crate::predict::{Lengths, PredictError, Prediction, predict};
+use crate::predict::{Lengths, PredictError, Prediction, predict_all};
 
 /// How far a recorded probability may be off.
 const PROBABILITY_BOUND: f64 = 0.02;
 /// How far probabilities may sum from 1.
 const SUM_BOUND: f64 = 0.001;
 
-/// Requests for checkpoints without recorded probes: short, and as different as requests get.
+/// Requests for checkpoints without recorded probes, the shortest first: as different as requests get.
 const STATES: [&str; 6] = [
+    "Rename the variable x to count.",
     "Fix the failing unit test in the date parser.",
     "What does this function return when the list is empty?",
     "Delete every customer record from the production database.",
     "Design an architecture that serves ten regions without downtime.",
-    "Rename the variable x to count.",
     "The invoice was charged twice, please refund the duplicate today.",
 ];
+/// How many of them a checkpoint without a contract is asked: two tell whether the head looks at what it is given.
+const WITHOUT_CONTRACT: usize = 2;
 
 /// One question of each type, for checkpoints that name no contract.
 const QUESTIONS: &str = r#"{
@@ -119,17 +122,25 @@ pub fn probe(engine: &Engine, checkpoint: &Checkpoint) -> Result<(), ProbeFailur
             .map(|probe| read(probe.state.to_string().as_bytes()).unwrap_or(Value::Null))
             .collect()
     };
-    let ask = |probe: usize| {
-        let answered = predict(
-            engine,
-            checkpoint,
-            &states[probe],
-            &questions,
-            Lengths::default(),
-        );
-        answered.map_err(|source| ProbeFailure::NoAnswer { probe, source })
+    let ask = |range: std::ops::Range<usize>| {
+        let first = range.start;
+        let lengths = Lengths::default();
+        let answered = predict_all(engine, checkpoint, &states[range], &questions, lengths);
+        answered.map_err(|(at, source)| ProbeFailure::NoAnswer {
+            probe: first + at,
+            source,
+        })
     };
-    let answers: Vec<Prediction> = (0..states.len()).map(ask).collect::<Result<_, _>>()?;
+    let few = if recorded.is_empty() && checkpoint.info().questions.is_none() {
+        WITHOUT_CONTRACT
+    } else {
+        states.len()
+    };
+    let mut answers: Vec<Prediction> = ask(0..few)?;
+    // The same answers to a few are a reason to ask more, and to all of them the proof.
+    if recorded.is_empty() && few < states.len() && all_the_same(&answers) {
+        answers.extend(ask(few..states.len())?);
+    }
     for (probe, prediction) in answers.iter().enumerate() {
         for (id, answer) in &prediction.answers {
             let sum = probabilities(answer).iter().map(|(_, p)| p).sum::<f64>();
@@ -161,20 +172,23 @@ pub fn probe(engine: &Engine, checkpoint: &Checkpoint) -> Result<(), ProbeFailur
             }
         }
     }
-    let same = |p: &Prediction| {
-        p.answers
-            .iter()
-            .map(|(_, a)| best(a))
-            .eq(answers[0].answers.iter().map(|(_, a)| best(a)))
-    };
-    if recorded.is_empty() && answers.iter().all(same) {
+    if recorded.is_empty() && all_the_same(&answers) {
         return Err(ProbeFailure::DeadHead(answers.len()));
     }
-    if ask(0)? == answers[0] {
+    // Among other rows than the first time, which must not matter either.
+    if ask(0..1)?.first() == answers.first() {
         Ok(())
     } else {
         Err(ProbeFailure::Unstable(0))
     }
+}
+
+/// Whether every question got the same answer with the same probability each time.
+fn all_the_same(answers: &[Prediction]) -> bool {
+    let of = |prediction: &Prediction| -> Vec<(String, f64)> {
+        prediction.answers.iter().map(|(_, a)| best(a)).collect()
+    };
+    answers.iter().map(of).is_sorted_by(|a, b| a == b)
 }
 
 fn compare(
@@ -245,6 +259,7 @@ mod tests {
     use super::*;
     use crate::checkpoint::{LoadOptions, Manifest, Probe};
     use crate::golden_tests::{engines, golden};
+    use crate::predict::predict;
 
     #[test]
     fn the_tiny_checkpoint_passes_and_a_wrong_record_does_not() {
@@ -300,5 +315,33 @@ mod tests {
             assert!(loaded.info().verified);
             assert_eq!(probe(&engine, &loaded).is_ok(), passes, "{shift}");
         }
+    }
+
+    #[test]
+    fn a_head_that_answers_everything_alike_is_dead() {
+        let dir = tempfile::tempdir().unwrap();
+        crate::golden_tests::copy_checkpoint(&golden("tiny-laya"), dir.path());
+        // Nothing reaches the logits any more.
+        let weights = dir.path().join("model.safetensors");
+        let mut bytes = std::fs::read(&weights).unwrap();
+        let header = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+        let tensors: serde_json::Value = serde_json::from_slice(&bytes[8..8 + header]).unwrap();
+        let place = |at: usize| {
+            tensors["scorer.3.weight"]["data_offsets"][at]
+                .as_u64()
+                .unwrap() as usize
+                + 8
+                + header
+        };
+        bytes[place(0)..place(1)].fill(0);
+        std::fs::write(&weights, bytes).unwrap();
+
+        let engine = engines().pop().unwrap();
+        let checkpoint = engine.load(dir.path(), &LoadOptions::default()).unwrap();
+        let failure = probe(&engine, &checkpoint).unwrap_err();
+        assert!(
+            matches!(failure, ProbeFailure::DeadHead(6)),
+            "asked two, then all: {failure}"
+        );
     }
 }

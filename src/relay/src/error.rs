@@ -3,10 +3,10 @@
 use std::fmt::{self, Display};
 use std::path::Path;
 
-/// Exit codes of `relay route` (routing.md 21).
+/// Exit codes of `relay route`, `explain`, `report` and `laya` (routing.md 21).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Decided.
+    /// Decided, shown or done.
     Done = 0,
     /// Anything not listed below.
     Failed = 1,
@@ -14,7 +14,7 @@ pub(crate) enum Exit {
     Usage = 2,
     /// No model can run the request.
     NoCandidate = 3,
-    /// No router answered, and `--no-fallback` was given.
+    /// No router answered, and there is nothing to do without one.
     Unreachable = 4,
 }
 
@@ -50,6 +50,13 @@ impl CliError {
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// With something more to say of it.
+    pub(crate) fn also(mut self, more: &str) -> Self {
+        self.line.push_str("; ");
+        self.line.push_str(more);
         self
     }
 

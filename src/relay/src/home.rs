@@ -1,11 +1,12 @@
 //! Where this user's files are and what they say: `RELAY_HOME`, the agent folder, `settings.json`, the stored key and
 //! the address of the router (design.md 7, routing.md 20). Reads; writes nothing.
 
-use std::ffi::OsString;
 use std::fs::Metadata;
+use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use files::{Environment, Places, process_start};
 use routing::settings::{self, BadAddress, LayaSettings};
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,21 +14,15 @@ use serde_json::Value;
 use crate::error::CliError;
 
 /// Key that a router on loopback accepts from anyone.
-const LOCAL_KEY: &str = "local";
+pub(crate) const LOCAL_KEY: &str = "local";
 /// Largest file that is read here, in bytes.
-const MAX_FILE: u64 = 1 << 20;
+pub(crate) const MAX_FILE: u64 = 1 << 20;
 /// Most characters of an address that are shown.
 const MAX_SHOWN: usize = 200;
 
-/// Looks up an environment variable; a parameter so that tests need no process-wide state.
-pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
-
 /// The user's folders.
 #[derive(Debug, Clone)]
-pub(crate) struct Home {
-    relay: PathBuf,
-    agent: PathBuf,
-}
+pub(crate) struct Home(Places);
 
 /// What `settings.json` says of Laya, with the file it came from.
 #[derive(Debug, Clone)]
@@ -43,45 +38,81 @@ pub(crate) struct Settings {
 pub(crate) struct Router {
     /// Without a trailing slash and without `/v1`.
     pub(crate) origin: String,
+    pub(crate) address_from: AddressFrom,
     pub(crate) key: String,
+    pub(crate) key_from: KeyFrom,
     /// Where a key would be stored.
     pub(crate) credentials: PathBuf,
     /// What is not as it should be, and no obstacle.
     pub(crate) notes: Vec<String>,
 }
 
+/// Who says where the router is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AddressFrom {
+    /// `laya.baseUrl` of `settings.json`.
+    Settings,
+    /// `LAYA_BASE_URL`.
+    Environment,
+    /// `endpoint.json` of a process that lives.
+    Daemon,
+    /// Nobody.
+    Default,
+    /// An argument of this run.
+    Argument,
+}
+
+/// Who gave the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyFrom {
+    /// `laya` of `auth.json`.
+    Stored,
+    /// `LAYA_API_KEY`.
+    Environment,
+    /// Nobody: `local`, which a router on loopback takes from anyone.
+    Nobody,
+    /// A file named in this run.
+    File,
+}
+
 /// A key, with what is to be said of its file.
 struct Key {
     key: String,
+    from: KeyFrom,
     notes: Vec<String>,
 }
 
 impl Home {
     /// Finds the folders.
     pub(crate) fn find(environment: Environment<'_>) -> Result<Self, CliError> {
-        let set = |name: &str| {
-            environment(name)
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from)
-        };
-        let relay = match set("RELAY_HOME") {
-            Some(home) => home,
-            None => match set("HOME") {
-                Some(home) => home.join(".relay"),
-                None => {
-                    return Err(CliError::usage(
-                        "cannot find your files: neither RELAY_HOME nor HOME is set",
-                    ));
-                }
-            },
-        };
-        let agent = set("RELAY_CODING_AGENT_DIR").unwrap_or_else(|| relay.join("agent"));
-        Ok(Self { relay, agent })
+        Places::find(environment)
+            .map(Self)
+            .map_err(|error| CliError::usage(format!("cannot find your files: {error}")))
+    }
+
+    /// The agent folder.
+    pub(crate) fn agent(&self) -> &Path {
+        &self.0.agent
+    }
+
+    /// The user's settings.
+    pub(crate) fn settings_file(&self) -> PathBuf {
+        self.0.agent.join("settings.json")
+    }
+
+    /// Where keys are stored.
+    pub(crate) fn credentials(&self) -> PathBuf {
+        self.0.agent.join("auth.json")
+    }
+
+    /// Outcomes that wait for a router (agent.md 10.3).
+    pub(crate) fn waiting_outcomes(&self) -> PathBuf {
+        self.0.laya().join("outcomes.jsonl")
     }
 
     /// Reads `laya.*` of the user's `settings.json`. Project files are not read until trust is built (agent.md 3.2).
     pub(crate) fn settings(&self) -> Result<Settings, CliError> {
-        let path = self.agent.join("settings.json");
+        let path = self.settings_file();
         let laya = match read_json(&path)? {
             None => None,
             Some((Value::Object(mut settings), _)) => settings.remove("laya"),
@@ -113,23 +144,32 @@ impl Home {
         laya: &LayaSettings,
         environment: Environment<'_>,
     ) -> Result<Router, CliError> {
-        let from_environment =
-            environment("LAYA_BASE_URL").and_then(|value| value.into_string().ok());
+        let from_environment = environment("LAYA_BASE_URL")
+            .and_then(|value| value.into_string().ok())
+            .filter(|value| !value.trim().is_empty());
         // The daemon's file is only looked at where nothing else names an address.
         let running = match (&laya.base_url, &from_environment) {
             (None, None) => self.running_router()?,
             _ => None,
         };
-        let (url, _) = laya.address(from_environment.as_deref(), running.as_deref());
+        let (url, layer) = laya.address(from_environment.as_deref(), running.as_deref());
+        let address_from = match (layer, &running, &from_environment) {
+            (Some(_), _, _) => AddressFrom::Settings,
+            (None, Some(_), _) => AddressFrom::Daemon,
+            (None, None, Some(_)) => AddressFrom::Environment,
+            (None, None, None) => AddressFrom::Default,
+        };
         let origin = settings::origin(url).map_err(|error| match &running {
-            Some(_) => CliError::file(&self.endpoint(), format!("router: {error}")),
+            Some(_) => CliError::file(&self.0.endpoint(), format!("router: {error}")),
             // Settings with such an address were refused already.
             None => bad_address(url, error),
         })?;
-        let Key { key, notes } = self.key(environment)?;
+        let Key { key, from, notes } = self.key(environment)?;
         Ok(Router {
             origin: origin.to_owned(),
+            address_from,
             key,
+            key_from: from,
             credentials: self.credentials(),
             notes,
         })
@@ -141,8 +181,15 @@ impl Home {
         let rule = "must be of visible ASCII characters; is there a line break in it?";
         let mut notes = Vec::new();
         if let Some(key) = self.stored_key(&mut notes)?.filter(|key| !key.is_empty()) {
-            return if sendable(&key) {
-                Ok(Key { key, notes })
+            return if key.starts_with('!') {
+                Err(CliError::file(
+                    &self.credentials(),
+                    "laya.key is a command, and only the key itself can be used here",
+                )
+                .hint("to store the key: <command> | relay laya connect <url> --token-file -"))
+            } else if sendable(&key) {
+                let from = KeyFrom::Stored;
+                Ok(Key { key, from, notes })
             } else {
                 Err(CliError::file(
                     &self.credentials(),
@@ -151,16 +198,16 @@ impl Home {
             };
         }
         let Some(key) = environment("LAYA_API_KEY").filter(|key| !key.is_empty()) else {
-            let key = LOCAL_KEY.to_owned();
-            return Ok(Key { key, notes });
+            return Ok(Key {
+                key: LOCAL_KEY.to_owned(),
+                from: KeyFrom::Nobody,
+                notes,
+            });
         };
+        let from = KeyFrom::Environment;
         let key = key.into_string().ok().filter(|key| sendable(key));
-        key.map(|key| Key { key, notes })
+        key.map(|key| Key { key, from, notes })
             .ok_or_else(|| CliError::usage(format!("the key in LAYA_API_KEY {rule}")))
-    }
-
-    fn credentials(&self) -> PathBuf {
-        self.agent.join("auth.json")
     }
 
     fn stored_key(&self, notes: &mut Vec<String>) -> Result<Option<String>, CliError> {
@@ -195,10 +242,6 @@ impl Home {
             .flatten())
     }
 
-    fn endpoint(&self) -> PathBuf {
-        self.relay.join("daemon").join("endpoint.json")
-    }
-
     /// The address in `daemon/endpoint.json`, if the process that wrote it lives.
     fn running_router(&self) -> Result<Option<String>, CliError> {
         #[derive(Deserialize)]
@@ -208,7 +251,7 @@ impl Home {
             pid: u32,
             pid_start: Option<u64>,
         }
-        let path = self.endpoint();
+        let path = self.0.endpoint();
         let Some((tree, _)) = read_json(&path)? else {
             return Ok(None);
         };
@@ -223,17 +266,23 @@ impl Home {
     }
 }
 
-/// Whether a key can stand in a header.
-fn sendable(key: &str) -> bool {
-    key.bytes().all(|byte| byte.is_ascii_graphic())
+/// Whether an address is of this machine: 127.0.0.0/8, `::1` or `localhost`.
+pub(crate) fn is_loopback(origin: &str) -> bool {
+    let authority = origin.split_once("://").map_or(origin, |(_, rest)| rest);
+    let authority = authority.split('/').next().unwrap_or_default();
+    let host = match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    host.eq_ignore_ascii_case("localhost")
+        || host
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
 }
 
-/// Start time of a process in clock ticks since boot (field 22 of `/proc/<pid>/stat`), if it lives.
-fn process_start(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the program's name in parentheses and may hold anything, spaces and parentheses too.
-    let (_, fields) = stat.rsplit_once(") ")?;
-    fields.split(' ').nth(19)?.parse().ok()
+/// Whether a key can stand in a header.
+pub(crate) fn sendable(key: &str) -> bool {
+    key.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// A file as a JSON tree, `None` if it is not there.
@@ -265,6 +314,8 @@ fn bad_address(url: &str, error: BadAddress) -> CliError {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use super::*;
 
     fn home(folder: &Path) -> Home {
@@ -282,24 +333,42 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = home(folder.path());
         let none = LayaSettings::default();
-        assert_eq!(
-            home.router(&none, &|_| None).unwrap().origin,
-            "http://127.0.0.1:8737"
-        );
-        let environment =
-            |name: &str| (name == "LAYA_BASE_URL").then(|| "http://10.0.0.1:9/v1/".into());
-        assert_eq!(
-            home.router(&none, &environment).unwrap().origin,
-            "http://10.0.0.1:9"
-        );
         let set = LayaSettings {
             base_url: Some("https://router.test".to_owned()),
             ..LayaSettings::default()
         };
-        assert_eq!(
-            home.router(&set, &environment).unwrap().origin,
-            "https://router.test"
-        );
+        for (settings, variable, origin, from) in [
+            (&none, None, "http://127.0.0.1:8737", AddressFrom::Default),
+            (
+                &none,
+                Some(" "),
+                "http://127.0.0.1:8737",
+                AddressFrom::Default,
+            ),
+            (
+                &none,
+                Some("http://10.0.0.1:9/v1/"),
+                "http://10.0.0.1:9",
+                AddressFrom::Environment,
+            ),
+            (
+                &set,
+                Some("http://10.0.0.1:9/v1/"),
+                "https://router.test",
+                AddressFrom::Settings,
+            ),
+        ] {
+            let environment = |name: &str| {
+                variable
+                    .filter(|_| name == "LAYA_BASE_URL")
+                    .map(OsString::from)
+            };
+            let router = home.router(settings, &environment).unwrap();
+            assert_eq!(
+                (router.origin.as_str(), router.address_from),
+                (origin, from)
+            );
+        }
     }
 
     #[test]
@@ -344,16 +413,18 @@ mod tests {
             r#"{"laya":{"type":"api_key","key":"stored"}}"#,
         );
         assert_eq!(home.router(&none, &environment).unwrap().key, "stored");
-        write(
-            folder.path(),
-            "agent/auth.json",
+        for text in [
             r#"{"laya":{"type":7,"key":"hunter2"}}"#,
-        );
-        let error = home.router(&none, &environment).unwrap_err().to_string();
-        assert!(
-            error.contains("auth.json") && !error.contains("hunter2"),
-            "{error}"
-        );
+            r#"{"laya":{"type":"api_key","key":"hunter2 "}}"#,
+            r#"{"laya":{"type":"api_key","key":"!hunter2"}}"#,
+        ] {
+            write(folder.path(), "agent/auth.json", text);
+            let error = home.router(&none, &environment).unwrap_err().render();
+            assert!(
+                error.contains("auth.json") && !error.contains("hunter2"),
+                "{error}"
+            );
+        }
     }
 
     #[test]
@@ -367,6 +438,23 @@ mod tests {
             error.contains("settings.json") && error.contains("line 3"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn loopback_is_told_from_the_rest() {
+        for (origin, expected) in [
+            ("http://127.0.0.1:8737", true),
+            ("http://127.8.9.1", true),
+            ("http://[::1]:8737", true),
+            ("https://LOCALHOST/relay", true),
+            ("http://10.0.0.1:8737", false),
+            ("https://127.0.0.1.example", false),
+            ("https://localhost.example", false),
+            ("https://router.example/127.0.0.1", false),
+            ("http://[::2]", false),
+        ] {
+            assert_eq!(is_loopback(origin), expected, "{origin}");
+        }
     }
 
     /// What is wrong is said, and nothing that may be a password.

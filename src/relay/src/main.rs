@@ -1,12 +1,21 @@
 //! Program `relay`: reads its arguments, runs one command, turns the result into an exit code.
 
 mod client;
+mod confirm;
+mod contact;
 mod error;
+mod explain;
 mod home;
+mod json_splice;
+mod laya;
 mod local;
+mod output;
 mod recent;
 mod refused;
+mod report;
 mod route;
+mod spool;
+mod summary;
 mod terminal;
 
 use std::process::ExitCode;
@@ -26,14 +35,22 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Decides which model should run a request.
+    /// Decides which model should run a request
     Route(Box<route::RouteArguments>),
+    /// Tells why a stored decision fell so, and what came of it
+    Explain(explain::ExplainArguments),
+    /// Tells what was decided, how that went, what it cost and what it saved
+    Report(report::ReportArguments),
+    /// The router this client asks, and what that learned
+    Laya(Box<laya::LayaArguments>),
 }
 
 const AFTER_HELP: &str = "\
 Examples:
   relay route \"Fix the login token expiry\"
-  relay route --explain \"Fix the login token expiry\"";
+  relay route --explain \"Fix the login token expiry\"
+  relay report --since 30d
+  relay laya connect https://router.team.example --token-file key.txt";
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -42,6 +59,9 @@ fn main() -> ExitCode {
     };
     end(match arguments.command {
         Command::Route(arguments) => route::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
+        Command::Laya(arguments) => laya::run(&arguments),
     })
 }
 

@@ -4,15 +4,12 @@
 mod batch;
 mod explain;
 mod input;
-mod table;
 
-use std::io::Write;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use api::problem::Problem;
 use api::{Decision, RouteRequest};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use decision::vocabulary::{Effort, Tier};
 use routing::decide::{Explain, Trace};
 use routing::reason::Fallback;
@@ -20,13 +17,16 @@ use routing::registry::ModelRef;
 use routing::request::{Constraints, RequestSettings};
 use routing::settings::LayaSettings;
 
-use crate::client::{Asked, Client, Undecided};
+use crate::client::{Asked, Client, Unanswered};
+use crate::contact::{self, Contact};
 use crate::error::{CliError, Exit};
-use crate::home::Home;
 use crate::local::{Local, LocalError};
+use crate::output::{self, Format, json};
 use crate::recent::Recent;
 use crate::refused::{ProfileFrom, refused};
-use crate::terminal::{ColorChoice, Styles, escape, tell, written};
+use crate::spool::Spool;
+use crate::summary;
+use crate::terminal::{ColorChoice, Styles, escape, tell};
 
 /// Arguments of `relay route`.
 #[derive(Debug, Args)]
@@ -77,20 +77,12 @@ pub(crate) struct RouteArguments {
     no_fallback: bool,
 
     /// Form of the output
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
-    output: Output,
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
 
     /// When to colour
     #[arg(long, value_enum, default_value_t = ColorChoice::Auto)]
     color: ColorChoice,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people
-    Table,
-    /// The decision record
-    Json,
 }
 
 const AFTER_HELP: &str = "\
@@ -121,19 +113,11 @@ fn parse_word<T: std::str::FromStr<Err = decision::vocabulary::UnknownWord>>(
 
 /// Runs the command.
 pub(crate) fn run(arguments: &RouteArguments) -> Result<Exit, CliError> {
-    let environment = |name: &str| std::env::var_os(name);
-    let home = Home::find(&environment)?;
-    let settings = home.settings()?;
-    for note in &settings.notes {
-        tell(&format!("note: {}\n", escape(note)));
-    }
-    let router = home.router(&settings.laya, &environment)?;
-    for note in &router.notes {
-        tell(&format!("note: {}\n", escape(note)));
-    }
-    let timeout = Duration::from_millis(u64::from(settings.laya.timeout_millis));
+    let (settings, client, spool) = Contact::open()?.into_parts();
     let mut decider = Decider {
-        client: Some(Client::new(router, timeout)),
+        client: Some(client),
+        spool,
+        answered: false,
         local: None,
         recent: Recent::new(),
         untold: None,
@@ -147,12 +131,15 @@ pub(crate) fn run(arguments: &RouteArguments) -> Result<Exit, CliError> {
         },
     };
     if let Some(path) = &arguments.batch {
-        return batch::run(arguments, path, &mut decider);
+        let done = batch::run(arguments, path, &mut decider);
+        decider.finish();
+        return done;
     }
     let text = input::text(arguments.text.as_deref().unwrap_or_default())?;
     let request = request(arguments, &decider.settings, text);
     let outcome = decider.decide(&request, profile_from(arguments), arguments.explain)?;
     print(arguments, &outcome)?;
+    decider.finish();
     Ok(Exit::Done)
 }
 
@@ -202,6 +189,9 @@ enum OnUnreachable {
 /// The router while it answers, this process afterwards.
 struct Decider {
     client: Option<Client>,
+    spool: Spool,
+    /// Whether the router decided anything.
+    answered: bool,
     local: Option<Local>,
     recent: Recent,
     settings: LayaSettings,
@@ -240,8 +230,9 @@ impl Decider {
             .map_err(|errors| refused("", &errors, &self.settings_file, profile))?;
         if let Some(client) = &self.client {
             match client.route(request, explain)? {
-                Asked::Decided(answer) => {
+                Asked::Answered(answer) => {
                     let address = client.router().origin.clone();
+                    self.answered = true;
                     self.tell_of_keywords(&address);
                     self.recent.routed(request, &answer.decision);
                     return Ok(Outcome {
@@ -249,8 +240,8 @@ impl Decider {
                         trace: answer.trace,
                     });
                 }
-                Asked::Refused(problem) => return Err(self.obeyed(&problem, profile)),
-                Asked::Undecided(undecided) => self.step_down(&undecided)?,
+                Asked::Refused(problem) => return Err(self.obeyed(client, &problem, profile)),
+                Asked::Unanswered(why) => self.step_down(why)?,
             }
         }
         let local = match &mut self.local {
@@ -268,28 +259,20 @@ impl Decider {
         })
     }
 
+    /// What waits for a router goes out where one answered, after everything else.
+    fn finish(&self) {
+        if let Some(client) = self.client.as_ref().filter(|_| self.answered) {
+            contact::deliver(&self.spool, client, self.settings.telemetry);
+        }
+    }
+
     /// A router that refuses is obeyed, in the words of who asked.
-    fn obeyed(&self, problem: &Problem, profile: ProfileFrom) -> CliError {
-        let line = format!("the router refused: {}", problem.detail);
-        let error = match problem.slug() {
-            "no-candidate" => return CliError::no_candidate(line),
-            "invalid-request" if !problem.errors.is_empty() => refused(
-                "the router refused: ",
-                &problem.errors,
-                &self.settings_file,
-                profile,
-            ),
-            "invalid-request" | "malformed-json" | "too-large" => CliError::usage(line),
-            "unauthorized" => {
-                let credentials = self.client.as_ref().map(|client| client.router());
-                let stored = credentials.map_or_else(String::new, |router| {
-                    format!(", or as `laya` into {}", router.credentials.display())
-                });
-                CliError::new(Exit::Failed, line)
-                    .hint(format!("its key goes into LAYA_API_KEY{stored}"))
-            }
-            _ => CliError::new(Exit::Failed, line),
-        };
+    fn obeyed(&self, client: &Client, problem: &Problem, profile: ProfileFrom) -> CliError {
+        if problem.slug() != "invalid-request" || problem.errors.is_empty() {
+            return client.refusal(problem);
+        }
+        let said = "the router refused: ";
+        let error = refused(said, &problem.errors, &self.settings_file, profile);
         match &problem.hint {
             Some(hint) => error.or_hint(|| hint.clone()),
             None => error,
@@ -311,18 +294,19 @@ impl Decider {
     }
 
     /// Asks the router no more.
-    fn step_down(&mut self, why: &Undecided) -> Result<(), CliError> {
+    fn step_down(&mut self, why: Unanswered) -> Result<(), CliError> {
         let Some(client) = self.client.take() else {
             return Ok(());
         };
-        let told = why.describe(&client.router().origin);
+        let address = &client.router().origin;
         if self.fallback == OnUnreachable::Fail {
-            return Err(CliError::new(Exit::Unreachable, told).hint(why.hint()));
+            return Err(why.into_error(address));
         }
         let advice = match why {
-            Undecided::Absent(_) => ". To start one: relayd router",
-            Undecided::Stranger(_) | Undecided::Busy(_) => "",
+            Unanswered::Absent(_) => ". To start one: relayd router",
+            Unanswered::Stranger(_) | Unanswered::Busy(_) => "",
         };
+        let told = why.describe(address);
         self.untold = Some(StepDown { told, advice });
         Ok(())
     }
@@ -351,30 +335,19 @@ impl Decider {
 fn print(arguments: &RouteArguments, outcome: &Outcome) -> Result<(), CliError> {
     let styles = Styles::for_stdout(arguments.color);
     let text = match arguments.output {
-        Output::Json if arguments.explain => {
+        Format::Json if arguments.explain => {
             let document =
                 serde_json::json!({ "decision": outcome.decision, "trace": outcome.trace });
             format!("{document:#}\n")
         }
-        Output::Json => json(&outcome.decision)? + "\n",
-        Output::Table => {
-            let mut text = table::render(&outcome.decision, styles);
+        Format::Json => json(&outcome.decision)? + "\n",
+        Format::Table => {
+            let mut text = summary::render(&outcome.decision, styles);
             if let Some(trace) = &outcome.trace {
                 text.push_str(&explain::render(trace, styles));
             }
             text
         }
     };
-    let mut out = std::io::stdout().lock();
-    // A reader that left has what it wanted of the only decision.
-    written(out.write_all(text.as_bytes()).and_then(|()| out.flush())).map(|_| ())
-}
-
-fn json(decision: &Decision) -> Result<String, CliError> {
-    serde_json::to_string(decision).map_err(|error| {
-        CliError::new(
-            Exit::Failed,
-            format!("cannot write the decision as JSON: {error}"),
-        )
-    })
+    output::print(&text)
 }

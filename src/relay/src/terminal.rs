@@ -27,7 +27,6 @@ pub(crate) struct Styles {
 
 impl Styles {
     /// No colour at all.
-    #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { on: false };
 
     pub(crate) fn for_stdout(choice: ColorChoice) -> Self {

@@ -17,6 +17,8 @@ const EXIT_RUNNING: u8 = 1;
 const EXIT_CONFIGURATION: u8 = 2;
 /// Cannot listen.
 const EXIT_LISTEN: u8 = 3;
+/// Another `relayd local` of this user runs.
+const EXIT_ALREADY_RUNS: u8 = 4;
 
 /// Why `relayd` ended.
 #[derive(Debug, thiserror::Error)]
@@ -60,8 +62,52 @@ pub(crate) enum RelaydError {
         address: String,
     },
     /// Neither `RELAY_HOME` nor `HOME` is set where a file of it is needed.
-    #[error("cannot find the token file: neither RELAY_HOME nor HOME is set")]
-    NoHome,
+    #[error("cannot find your files: {0}")]
+    NoHome(#[from] files::NoHome),
+    /// A file or folder of the user's home cannot be made or written.
+    #[error("cannot make or write {}", path.display())]
+    Home {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Only one may run.
+    #[error("another `relayd local` holds {}", lock.display())]
+    AlreadyRuns {
+        /// Its lock.
+        lock: PathBuf,
+    },
+    /// The file with the database's address cannot be read.
+    #[error("cannot read database_url_file {}", path.display())]
+    DatabaseFile {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: files::ReadError,
+    },
+    /// Two addresses of a database.
+    #[error("database_url ({url}) and database_url_file ({file}) are both set")]
+    TwoDatabases {
+        /// Where the first came from.
+        url: String,
+        /// Where the second came from.
+        file: String,
+    },
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] store::OpenError),
+    /// The model inside cannot be set up.
+    #[error("cannot set up the checkpoint {}", folder.display())]
+    Checkpoint {
+        /// Its folder.
+        folder: PathBuf,
+        /// Why.
+        #[source]
+        source: router::servers::EmbeddedError,
+    },
     /// The router's address cannot be listened on.
     #[error(transparent)]
     Listen(ListenError),
@@ -104,7 +150,13 @@ impl RelaydError {
             | Self::Servers(_)
             | Self::Tokens(_)
             | Self::NoTokens { .. }
-            | Self::NoHome => EXIT_CONFIGURATION,
+            | Self::NoHome(_)
+            | Self::Home { .. }
+            | Self::DatabaseFile { .. }
+            | Self::TwoDatabases { .. }
+            | Self::Store(_)
+            | Self::Checkpoint { .. } => EXIT_CONFIGURATION,
+            Self::AlreadyRuns { .. } => EXIT_ALREADY_RUNS,
             Self::Listen(_) | Self::AdminListen(_) => EXIT_LISTEN,
             Self::Runtime(error) => error.exit_code(),
             Self::Start { .. } => EXIT_RUNNING,
@@ -122,6 +174,8 @@ impl RelaydError {
             Self::NoTokens { .. } => Some(
                 "write lines `<tenant> <token>` to a file with mode 0600 and name it with --token-file".into(),
             ),
+            Self::AlreadyRuns { .. } => Some("`relay laya connect` shows where it listens; stop it first".into()),
+            Self::TwoDatabases { .. } => Some("keep one of them".into()),
             Self::Listen(error) if error.is_taken() => Some(free_port("--listen")),
             Self::AdminListen(error) if error.is_taken() => Some(free_port("--admin-listen")),
             _ => None,

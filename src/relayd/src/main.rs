@@ -2,8 +2,10 @@
 //! and an exit code.
 
 mod error;
+mod local_home;
 mod router_command;
 mod settings;
+mod start;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -25,6 +27,19 @@ struct Arguments {
 enum Command {
     /// Decide which model, effort, role, tools and checks a request needs, over HTTP
     Router(RouterFlags),
+    /// The same for one user of this machine: with the model inside, its files beside the agent's, one at a time
+    Local(LocalFlags),
+}
+
+/// The settings of `relayd router`, and what only one user's own router has.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+struct LocalFlags {
+    #[command(flatten)]
+    router: RouterFlags,
+    /// Folder of a checkpoint that is served inside this process [default: none]
+    #[arg(long, value_name = "DIR")]
+    checkpoint: Option<String>,
 }
 
 /// Each flag is also an environment variable (`RELAYD_LISTEN`) and a key of the configuration file (`listen`).
@@ -44,6 +59,13 @@ struct RouterFlags {
     /// configuration file, else none: keyword rules decide]
     #[arg(long, value_name = "URL")]
     laya_url: Vec<String>,
+    /// PostgreSQL that replicas share, for example postgres://relay@db/relay; with a password better in a file
+    /// [default: SQLite in <RELAY_HOME>/relay.db]
+    #[arg(long, value_name = "URL")]
+    database_url: Option<String>,
+    /// A file with that address
+    #[arg(long, value_name = "FILE")]
+    database_url_file: Option<String>,
     /// Lines `<tenant> <token>`, mode 0600 [default beyond loopback: <RELAY_HOME>/router/tokens]
     #[arg(long, value_name = "FILE")]
     token_file: Option<String>,
@@ -70,6 +92,7 @@ Exit codes:
   1    failed while running: a task ended, or the drain took too long
   2    bad arguments, configuration, policy or token file
   3    cannot listen on an address
+  4    another `relayd local` of this user runs
   130  a second SIGINT (143: SIGTERM) stopped it at once";
 
 fn main() -> ExitCode {
@@ -96,6 +119,7 @@ fn run() -> Result<(), RelaydError> {
         }
     };
     match command {
-        Command::Router(flags) => router_command::run(flags),
+        Command::Router(flags) => router_command::router(flags),
+        Command::Local(flags) => router_command::local(flags),
     }
 }

@@ -1,43 +1,58 @@
-//! `relayd router`: puts settings, policy, tokens and listeners together, in the order in which a mistake should be
-//! reported, and runs until it is told to end.
+//! `relayd router` and `relayd local`: read what was asked for, in the order in which a mistake should be reported, and
+//! hand it to [`start`](crate::start).
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use files::Places;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use prometheus::Registry;
-use router::servers::{BreakerRule, ConfiguredServer, ServerMetrics, Servers, Target};
-use router::{ActivePolicy, METRICS_PREFIX, RouterMetrics, RouterParts};
+use router::ActivePolicy;
+use router::servers::{BreakerRule, ConfiguredServer, Embedded, EmbeddedOptions, Target};
 use routing::decide::Client;
-use service::http::accept::{ConnectionLimits, serve};
-use service::http::{
-    Admission, AdmissionLimits, Authority, HostRule, HttpMetrics, Origins, Stack, TokenFile,
-};
-use service::listen::{ListenAddress, PortTaken, bind};
-use service::runtime::{RuntimeBuilder, RuntimeError, Signals, raise_file_limit};
-use service::telemetry::trace::{FLUSH_DEADLINE, TraceMetrics, TraceSettings, Traces};
-use service::telemetry::{self, BuildInfo, ProcessMetrics, RepeatedError};
+use routing::policy::RequestTextPrivacy;
+use service::http::{Authority, TokenFile};
+use service::telemetry::trace::TraceSettings;
+use service::telemetry::{self, BuildInfo};
+use store::Location;
 
-use crate::RouterFlags;
 use crate::error::RelaydError;
-use crate::settings::RouterSettings;
+use crate::local_home::LocalHome;
+use crate::settings::{Local, RouterSettings};
+use crate::start::{Start, serve_router};
+use crate::{LocalFlags, RouterFlags};
 
-const BUILD: BuildInfo = BuildInfo {
-    component: "router",
-    version: env!("CARGO_PKG_VERSION"),
-    commit: match option_env!("RELAY_COMMIT") {
-        Some(commit) => commit,
-        None => "unknown",
-    },
-};
+/// Name of the model inside, in metrics and decisions.
+const EMBEDDED: &str = "embedded";
 
-/// Runs the command to its end.
-pub(crate) fn run(flags: RouterFlags) -> Result<(), RelaydError> {
+const fn build(component: &'static str) -> BuildInfo {
+    BuildInfo {
+        component,
+        version: env!("CARGO_PKG_VERSION"),
+        commit: match option_env!("RELAY_COMMIT") {
+            Some(commit) => commit,
+            None => "unknown",
+        },
+    }
+}
+
+/// Runs `relayd router` to its end.
+pub(crate) fn router(flags: RouterFlags) -> Result<(), RelaydError> {
+    run(flags, Local::No)
+}
+
+/// Runs `relayd local` to its end.
+pub(crate) fn local(flags: LocalFlags) -> Result<(), RelaydError> {
+    let LocalFlags { router, checkpoint } = flags;
+    run(router, Local::Yes { checkpoint })
+}
+
+fn run(flags: RouterFlags, local: Local) -> Result<(), RelaydError> {
     let print_config = flags.print_config;
-    let settings = RouterSettings::read(flags, environment())?;
+    let is_local = matches!(local, Local::Yes { .. });
+    let settings = RouterSettings::read(flags, local, environment())?;
     if print_config {
         return cli::print(&settings.effective.to_string())
             .map_err(RelaydError::start("write to standard output"));
@@ -47,18 +62,37 @@ pub(crate) fn run(flags: RouterFlags) -> Result<(), RelaydError> {
     for warning in &settings.effective.warnings {
         tracing::warn!("{warning}");
     }
-    let (trace_settings, ignored) = TraceSettings::of_environment(environment());
+    let (traces, ignored) = TraceSettings::of_environment(environment());
     for warning in ignored {
         tracing::warn!("{warning}");
     }
-    let policy = Arc::new(active_policy(&settings)?);
+    let policy = Arc::new(active_policy(&settings, is_local)?);
     let authority = Arc::new(authority(&settings)?);
-    let targets = targets(&settings.servers)?;
+    let embedded = embedded(settings.checkpoint.as_deref())?;
+    let mut targets = targets(&settings.servers)?;
+    targets.extend(embedded.iter().map(|model| model.target(EMBEDDED)));
+    let home = match is_local {
+        true => Some(LocalHome::take(places()?)?),
+        false => None,
+    };
+    let start = Start {
+        build: build(if is_local { "local" } else { "router" }),
+        location: location(&settings, home.as_ref())?,
+        breaker: breaker_rule(&policy, is_local),
+        client: client(&authority),
+        policy,
+        authority,
+        targets,
+        embedded,
+        home,
+        traces,
+        settings,
+    };
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(RelaydError::start("start the asynchronous runtime"))?
-        .block_on(serve_router(settings, policy, authority, targets, trace_settings))
+        .block_on(serve_router(start))
 }
 
 /// The environment, with what is not UTF-8 made so: such a value is then refused by its setting, with its name.
@@ -67,12 +101,26 @@ fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().map(move |(name, value)| (text(name), text(value)))
 }
 
-fn active_policy(settings: &RouterSettings) -> Result<ActivePolicy, RelaydError> {
+fn places() -> Result<Places, RelaydError> {
+    Ok(Places::find(&|name| std::env::var_os(name))?)
+}
+
+fn active_policy(settings: &RouterSettings, is_local: bool) -> Result<ActivePolicy, RelaydError> {
     let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
-    let active = match &settings.policy {
+    let mut active = match &settings.policy {
         Some(path) => ActivePolicy::of_file(path, today)?,
         None => ActivePolicy::built_in(today)?,
     };
+    // What nobody decided depends on whose requests these are (control-plane 6); it is no part of the digest.
+    active
+        .policy
+        .source
+        .request_text
+        .get_or_insert(if is_local {
+            RequestTextPrivacy::Full
+        } else {
+            RequestTextPrivacy::Hashed
+        });
     // Keyword lists are compiled when they are first needed; not at the cost of the first request.
     let _ = active.policy.keywords();
     for problem in &active.policy.warnings {
@@ -83,15 +131,15 @@ fn active_policy(settings: &RouterSettings) -> Result<ActivePolicy, RelaydError>
 
 /// Tokens hold where a file is named; beyond loopback there must be one.
 fn authority(settings: &RouterSettings) -> Result<Authority, RelaydError> {
-    let loopback = settings.listen.is_loopback();
+    let loopback = settings.listen.value.is_loopback();
     let path = match &settings.token_file {
         Some(path) => path.clone(),
         None if loopback => return Ok(Authority::Open),
-        None => default_token_file()?,
+        None => places()?.tokens(),
     };
     if settings.token_file.is_none() && !path.exists() {
         return Err(RelaydError::NoTokens {
-            address: settings.listen.to_string(),
+            address: settings.listen.value.to_string(),
         });
     }
     Ok(Authority::Tokens(TokenFile::open(&path)?))
@@ -108,164 +156,41 @@ fn targets(servers: &[ConfiguredServer]) -> Result<Vec<Target>, RelaydError> {
     servers.iter().map(target).collect()
 }
 
-fn default_token_file() -> Result<PathBuf, RelaydError> {
-    let set = |name| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
+fn embedded(folder: Option<&std::path::Path>) -> Result<Option<Embedded>, RelaydError> {
+    let Some(folder) = folder else {
+        return Ok(None);
     };
-    let home = set("RELAY_HOME").or_else(|| set("HOME").map(|home| home.join(".relay")));
-    Ok(home
-        .ok_or(RelaydError::NoHome)?
-        .join("router")
-        .join("tokens"))
+    let model = Embedded::new(folder, EmbeddedOptions::default());
+    let model = model.map_err(|source| RelaydError::Checkpoint {
+        folder: folder.to_owned(),
+        source,
+    })?;
+    Ok(Some(model))
 }
 
-async fn serve_router(
-    settings: RouterSettings,
-    policy: Arc<ActivePolicy>,
-    authority: Arc<Authority>,
-    targets: Vec<Target>,
-    trace_settings: Option<TraceSettings>,
-) -> Result<(), RelaydError> {
-    // Handlers first: a signal during start must not be lost.
-    let signals = Signals::of_process().map_err(RelaydError::start("handle signals"))?;
-    let open_files = raise_file_limit();
-    let listener = bind(settings.listen, PortTaken::Refuse)
-        .await
-        .map_err(RelaydError::Listen)?;
-    let taken = if settings.admin_was_asked_for() {
-        PortTaken::Refuse
-    } else {
-        PortTaken::TakeAnyFree
-    };
-    let admin = bind(settings.admin_listen.value, taken)
-        .await
-        .map_err(RelaydError::AdminListen)?;
-    let address = listener
-        .local_addr()
-        .map_err(RelaydError::start("read the address of the listener"))?;
-    let admin_address = admin
-        .local_addr()
-        .map_err(RelaydError::start("read the address of the admin port"))?;
-
-    let registry = Registry::new();
-    let (process, http, decisions) =
-        metrics(&registry, &policy).map_err(RelaydError::start("register metrics"))?;
-
-    let server_metrics = ServerMetrics::register(&registry, process.log_suppressed.clone())
-        .map_err(RelaydError::start("register metrics"))?;
-    let servers = Servers::new(breaker_rule(&policy), server_metrics);
-    servers.replace(targets)?;
-    let traces = traces(trace_settings.as_ref(), &process)
-        .map_err(RelaydError::start("register metrics"))?;
-
-    let mut runtime = RuntimeBuilder::new(process.clone(), signals)
-        .admin(admin)
-        .start();
-    let policy_ready = runtime.readiness().check("policy");
-    let app = router::app(RouterParts {
-        policy: policy.clone(),
-        client: client(&authority),
-        servers: servers.clone(),
-        metrics: decisions,
-        registry,
-        readiness: runtime.readiness(),
-        stack: Stack {
-            metrics: http,
-            task_panics: process.task_panics.clone(),
-            origins: Arc::new(Origins::new(
-                settings.allow_origin,
-                host_rule(settings.listen),
-            )),
-            authority: authority.clone(),
-            admission: Arc::new(Admission::new(AdmissionLimits::default())),
-            traces: traces.clone(),
-        },
-    });
-    let shutdown = runtime.shutdown();
-    let looking = shutdown.clone();
-    runtime.spawn(
-        "decision models",
-        async move { servers.follow(&looking).await },
-    );
-    let suppressed = process.log_suppressed;
-    let accept_errors = RepeatedError::new(suppressed.clone());
-    runtime.spawn(
-        "router port",
-        serve(
-            listener,
-            app,
-            ConnectionLimits::default(),
-            accept_errors,
-            shutdown.clone(),
-        ),
-    );
-    if matches!(*authority, Authority::Tokens(_)) {
-        runtime.spawn("token file", async move {
-            if let Authority::Tokens(file) = &*authority {
-                file.follow(&RepeatedError::new(suppressed), &shutdown)
-                    .await;
-            }
-        });
+/// The database that was named, else a file in the user's home.
+fn location(settings: &RouterSettings, home: Option<&LocalHome>) -> Result<Location, RelaydError> {
+    if let Some(url) = &settings.database {
+        return Ok(Location::Postgres(url.0.clone()));
     }
-    policy_ready.ready();
-    tracing::info!(
-        %address,
-        admin_address = %admin_address,
-        policy = policy.policy.name,
-        revision = policy.policy.revision(),
-        open_files,
-        version = BUILD.version,
-        "router is listening"
-    );
-    if admin_address.port() != settings.admin_listen.value.0.port()
-        && settings.admin_listen.value.0.port() != 0
-    {
-        tracing::warn!(wanted = %settings.admin_listen.value, taken = %admin_address, "admin port was taken, a free one is used");
-    }
-    let ended = runtime.run().await;
-    traces.finish(match ended {
-        Err(RuntimeError::Interrupted { .. }) => Duration::ZERO,
-        Ok(()) | Err(_) => FLUSH_DEADLINE,
-    });
-    Ok(ended?)
-}
-
-/// Where spans go. A collector that cannot be spoken to is no reason not to route.
-fn traces(
-    settings: Option<&TraceSettings>,
-    process: &ProcessMetrics,
-) -> prometheus::Result<Traces> {
-    let metrics = TraceMetrics::register(&process.registry)?;
-    let Some(settings) = settings else {
-        return Ok(Traces::off());
+    let places = match home {
+        Some(home) => home.places.clone(),
+        None => places()?,
     };
-    let errors = RepeatedError::new(process.log_suppressed.clone());
-    Ok(
-        Traces::start(settings, BUILD, metrics, errors).unwrap_or_else(|error| {
-            tracing::warn!(error = &error as &dyn std::error::Error, "traces are off");
-            Traces::off()
-        }),
-    )
+    let refused = |path: PathBuf| move |source| RelaydError::Home { path, source };
+    files::make_private_folder(&places.relay).map_err(refused(places.relay.clone()))?;
+    Ok(Location::Sqlite(places.database()))
 }
 
-fn metrics(
-    registry: &Registry,
-    policy: &ActivePolicy,
-) -> prometheus::Result<(ProcessMetrics, HttpMetrics, RouterMetrics)> {
-    Ok((
-        ProcessMetrics::register(registry.clone(), BUILD)?,
-        HttpMetrics::register(registry, METRICS_PREFIX)?,
-        RouterMetrics::register(registry, &policy.policy)?,
-    ))
-}
-
-/// One slow answer must not push everybody to rules, and a router is for everybody.
-fn breaker_rule(policy: &ActivePolicy) -> BreakerRule {
+/// One slow answer must not push a whole team to rules; one user alone is better off with them.
+fn breaker_rule(policy: &ActivePolicy, is_local: bool) -> BreakerRule {
     let seconds = policy.policy.source.deadlines.breaker_seconds;
     BreakerRule {
-        failures: BreakerRule::SHARED_FAILURES,
+        failures: if is_local {
+            BreakerRule::OWN_FAILURES
+        } else {
+            BreakerRule::SHARED_FAILURES
+        },
         open_for: Duration::from_secs(seconds.into()),
     }
 }
@@ -275,14 +200,5 @@ fn client(authority: &Authority) -> Client {
     match authority {
         Authority::Open => Client::Own,
         Authority::Tokens(_) => Client::Shared,
-    }
-}
-
-/// Without tokens the host name is what tells a page of a browser from a client.
-fn host_rule(listen: ListenAddress) -> HostRule {
-    if listen.is_loopback() {
-        HostRule::LoopbackOnly
-    } else {
-        HostRule::Any
     }
 }

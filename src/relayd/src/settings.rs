@@ -1,4 +1,4 @@
-//! The settings of `relayd router` (design.md 7): flags over `RELAYD_…` over the file over defaults, read once.
+//! The settings of `relayd router` and `relayd local` (design.md 7): flags over `RELAYD_…` over the file over defaults, read once.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,40 @@ use crate::error::RelaydError;
 const PREFIX: &str = "RELAYD_";
 /// Largest configuration file, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
+/// Longest address of a database, in bytes.
+const MAX_URL_BYTES: u64 = 16 << 10;
+
+/// Whether it is one user's own router, with the flags that only that one has.
+#[derive(Debug)]
+pub(crate) enum Local {
+    /// `relayd local`.
+    Yes {
+        /// `--checkpoint`.
+        checkpoint: Option<String>,
+    },
+    /// `relayd router`.
+    No,
+}
+
+/// Address of a PostgreSQL database; holds a password, and is shown nowhere.
+pub(crate) struct DatabaseUrl(pub(crate) String);
+
+impl std::fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("DatabaseUrl(..)")
+    }
+}
 
 /// Everything `relayd router` can be told.
 #[derive(Debug)]
 pub(crate) struct RouterSettings {
-    pub(crate) listen: ListenAddress,
+    pub(crate) listen: Setting<ListenAddress>,
     pub(crate) admin_listen: Setting<ListenAddress>,
     pub(crate) policy: Option<PathBuf>,
     pub(crate) servers: Vec<ConfiguredServer>,
+    /// A folder whose checkpoint is served inside this process; `local` only.
+    pub(crate) checkpoint: Option<PathBuf>,
+    pub(crate) database: Option<DatabaseUrl>,
     pub(crate) token_file: Option<PathBuf>,
     pub(crate) allow_origin: Vec<Origin>,
     pub(crate) log_format: LogFormat,
@@ -34,6 +60,7 @@ pub(crate) struct RouterSettings {
 impl RouterSettings {
     pub(crate) fn read(
         flags: RouterFlags,
+        local: Local,
         environment: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, RelaydError> {
         // Destructured whole, so that a new flag cannot be forgotten.
@@ -42,6 +69,8 @@ impl RouterSettings {
             admin_listen,
             policy,
             laya_url,
+            database_url,
+            database_url_file,
             token_file,
             allow_origin,
             log_format,
@@ -49,6 +78,10 @@ impl RouterSettings {
             config,
             print_config: _,
         } = flags;
+        let (is_local, checkpoint) = match local {
+            Local::Yes { checkpoint } => (true, checkpoint),
+            Local::No => (false, None),
+        };
         let environment: BTreeMap<_, _> = environment.into_iter().collect();
         let from_environment = environment
             .get("RELAYD_CONFIG")
@@ -62,6 +95,9 @@ impl RouterSettings {
             ("admin_listen", one(admin_listen)),
             ("policy", one(policy)),
             ("laya_url", laya_url),
+            ("database_url", one(database_url)),
+            ("database_url_file", one(database_url_file)),
+            ("checkpoint", one(checkpoint)),
             ("token_file", one(token_file)),
             ("allow_origin", allow_origin),
             ("log_format", one(log_format)),
@@ -71,16 +107,23 @@ impl RouterSettings {
         let mut layers = Layers::new(flags, PREFIX, environment, file)?;
         layers.know_variable("config");
         Ok(Self {
-            listen: layers.with_default("listen", loopback(8737))?.value,
+            listen: layers.with_default("listen", loopback(8737))?,
             admin_listen: layers.with_default("admin_listen", loopback(9737))?,
             policy: layers.optional("policy")?.map(|setting| setting.value),
             servers: servers(&mut layers)?,
+            checkpoint: checkpoint_folder(&mut layers, is_local)?,
+            database: database(&mut layers)?,
             token_file: layers.optional("token_file")?.map(|setting| setting.value),
             allow_origin: layers.list("allow_origin")?.value,
             log_format: layers.with_default("log_format", LogFormat::Text)?.value,
             log_level: layers.with_default("log_level", LogLevel::Info)?.value,
             effective: layers.finish()?,
         })
+    }
+
+    /// Whether the router's address was asked for, or only stood in.
+    pub(crate) fn listen_was_asked_for(&self) -> bool {
+        self.listen.source != Source::Default
     }
 
     /// Whether the admin address was asked for, or only stood in.
@@ -121,6 +164,34 @@ fn server(row: &Row) -> Result<ConfiguredServer, ConfigError> {
         api_key_file: row.optional("api_key_file")?,
         decisions: row.optional("decisions")?,
     })
+}
+
+/// In the configuration of a shared router a checkpoint is a mistake that must be seen.
+fn checkpoint_folder(layers: &mut Layers, is_local: bool) -> Result<Option<PathBuf>, ConfigError> {
+    if !is_local {
+        return Ok(None);
+    }
+    let setting = layers.optional("checkpoint")?;
+    Ok(setting.map(|setting| setting.value))
+}
+
+fn database(layers: &mut Layers) -> Result<Option<DatabaseUrl>, RelaydError> {
+    let url = layers.secret("database_url")?;
+    let file: Option<Setting<PathBuf>> = layers.optional("database_url_file")?;
+    match (url, file) {
+        (None, None) => Ok(None),
+        (Some(url), None) => Ok(Some(DatabaseUrl(url.value))),
+        (None, Some(file)) => {
+            let path = file.value;
+            let text = files::read_text(&path, MAX_URL_BYTES);
+            let text = text.map_err(|source| RelaydError::DatabaseFile { path, source })?;
+            Ok(Some(DatabaseUrl(text.text.trim().to_owned())))
+        }
+        (Some(url), Some(file)) => Err(RelaydError::TwoDatabases {
+            url: url.source.to_string(),
+            file: file.source.to_string(),
+        }),
+    }
 }
 
 fn loopback(port: u16) -> ListenAddress {

@@ -82,7 +82,7 @@ pub(crate) async fn edit(
             edit_lesson(view, &wanted, Some(&patch.lesson))
         })
         .await?;
-    edited.map_err(|error| refused(error))?;
+    edited.map_err(refused)?;
     let rows = decider.rows(&tenant).await?;
     let row = rows.by_id(&id).ok_or_else(|| unknown(&id))?;
     Ok(json_response(&task(row, None)))
@@ -122,7 +122,7 @@ async fn remove_all(decider: &Decider, tenant: &Tenant, what: Forget) -> Result<
     let edited = decider
         .edit_rows(tenant, move |view| forget(view, &what))
         .await?;
-    let edit = edited.map_err(|error| refused(error))?;
+    let edit = edited.map_err(refused)?;
     Ok(json_response(&ForgetResponse {
         forgotten: edit.removes,
         // No model is trained here yet; the training runs will name theirs.

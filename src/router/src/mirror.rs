@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use decision::contract::Digest;
 use decision::relay_contract;
-use files::{Lock, PRIVATE, make_private_folder, read_text, write_whole};
+use files::{Lock, PRIVATE, lock_path, make_private_folder, read_text, write_whole};
 use routing::dataset::{
     Import, InForce, Mirror, RejectedLine, import_mirror, import_telemetry, write_file,
 };
@@ -87,7 +87,7 @@ impl Files {
             dataset: training.join("data").join("dataset.jsonl"),
             decisions: training.join("decisions.json"),
             state: training.join("data").join(".dataset.written"),
-            lock: training.join("data").join(".lock"),
+            lock: lock_path(&training.join("data").join("dataset.jsonl")),
             telemetry: laya.join("telemetry.jsonl"),
             training,
             seen: Mutex::default(),

@@ -63,7 +63,7 @@ pub enum OpenError {
 }
 
 /// What an engine says of a statement.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SqlError {
     /// The engine cannot do anything at the moment.
     #[error("{0}")]

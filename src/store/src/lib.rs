@@ -6,6 +6,7 @@
 mod error;
 mod migrations;
 mod options;
+mod postgres;
 mod queue;
 mod read;
 mod records;

@@ -35,8 +35,6 @@ pub struct StoreOptions {
     pub deadline: Duration,
     /// Connections that read.
     pub readers: usize,
-    /// How long to wait for another process that writes to the same file.
-    pub busy: Duration,
 }
 
 impl Default for StoreOptions {
@@ -47,7 +45,6 @@ impl Default for StoreOptions {
             group: 256,
             deadline: Duration::from_secs(2),
             readers: 4,
-            busy: Duration::from_secs(5),
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Writes on their way to the engine: a bounded queue, groups of what waits, and who is told what came of it. Knows no
 //! engine.
 
+mod pending;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+pub(crate) use pending::{Group, Pending};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::{SqlError, StoreError};

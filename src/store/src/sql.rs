@@ -184,7 +184,7 @@ pub(crate) async fn first(
 }
 
 /// A read: what it asks and what it makes of the answer.
-pub(crate) trait Read: Send + 'static {
+pub(crate) trait Read: Send + Sync + 'static {
     /// What it answers.
     type Answer: Send + 'static;
     /// For errors: `read a decision`.

@@ -6,6 +6,7 @@ mod writes;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -14,10 +15,11 @@ use tokio::time::timeout;
 
 use crate::error::{OpenError, StoreError};
 use crate::options::{Location, Notice, StoreOptions};
-use crate::queue::Queue;
+use crate::postgres;
+use crate::queue::{Pending, Queue};
 use crate::records::Kept;
 use crate::sql::{Read, Write};
-use crate::sqlite::{self, Readers};
+use crate::sqlite;
 
 /// A store that was opened, and what a person should know about that.
 #[derive(Debug)]
@@ -40,7 +42,8 @@ struct Inner {
 }
 
 enum Engine {
-    Sqlite(Readers),
+    Sqlite(sqlite::Readers),
+    Postgres(postgres::Readers),
 }
 
 impl std::fmt::Debug for Store {
@@ -65,18 +68,17 @@ impl Store {
                     .await
                     .map_err(|error| OpenError::Thread(std::io::Error::other(error)))?
             }
-            Location::Postgres(_) => Err(OpenError::Address {
-                reason: "PostgreSQL is not built in yet".to_owned(),
-            }),
+            Location::Postgres(url) => Self::open_server(&url, &options).await,
         }
     }
 
     fn open_file(path: PathBuf, options: &StoreOptions) -> Result<Opened, OpenError> {
-        let (file, notices) = sqlite::open(&path, options, Timestamp::now())?;
-        let readers = Readers::start(&path, options)?;
+        let (file, notices) = sqlite::open(&path, Timestamp::now())?;
+        let readers = sqlite::Readers::start(&path, options)?;
         let (queue, commands) = Queue::new(options);
         let (set_up, up) = watch::channel(true);
-        sqlite::start(file, path, commands, set_up, options).map_err(OpenError::Thread)?;
+        let pending = Pending::new(commands, options.group.max(1));
+        sqlite::start(file, path, pending, set_up).map_err(OpenError::Thread)?;
         let inner = Inner {
             queue,
             engine: Engine::Sqlite(readers),
@@ -85,6 +87,42 @@ impl Store {
         };
         let store = Self(Arc::new(inner));
         Ok(Opened { store, notices })
+    }
+
+    async fn open_server(url: &str, options: &StoreOptions) -> Result<Opened, OpenError> {
+        let deadline = options.deadline;
+        let address = postgres::Address::parse(url, deadline)
+            .map_err(|reason| OpenError::Address { reason })?;
+        let (queue, commands) = Queue::new(options);
+        let (set_up, up) = watch::channel(false);
+        let (tried, mut was_tried) = watch::channel(false);
+        let reachable = Arc::new(AtomicBool::new(false));
+        let readers = postgres::Readers::new(
+            address.clone(),
+            deadline,
+            options.readers,
+            reachable.clone(),
+        );
+        postgres::start(postgres::Writer {
+            address,
+            pending: Pending::new(commands, options.group.max(1)),
+            up: set_up,
+            reachable,
+            deadline,
+            tried,
+        });
+        // Whether it is up is worth knowing at start, but not worth much time.
+        let _ = timeout(deadline, was_tried.wait_for(|tried| *tried)).await;
+        let inner = Inner {
+            queue,
+            engine: Engine::Postgres(readers),
+            up,
+            deadline,
+        };
+        Ok(Opened {
+            store: Self(Arc::new(inner)),
+            notices: Vec::new(),
+        })
     }
 
     /// Whether the last connection or commit worked.
@@ -107,7 +145,7 @@ impl Store {
         const WHAT: &str = "close the store";
         let waiting = || StoreError::Away {
             what: WHAT,
-            reason: format!("{} writes still wait", self.0.queue.len()),
+            reason: format!("writes that still wait: {}", self.0.queue.len()),
         };
         let closed = async {
             match self.0.queue.close().await {
@@ -152,23 +190,33 @@ impl Store {
                         reason: "it did not answer in time".to_owned(),
                     })
                 }),
+            Engine::Postgres(readers) => readers.read(read).await,
         }
     }
 
     /// The right to do what one process per database does; nothing where another has it.
-    #[allow(clippy::unused_async)]
     async fn lead(&self) -> Result<Option<Lead>, StoreError> {
         match &self.0.engine {
             // Processes on one machine may prune at once; each step is a transaction.
-            Engine::Sqlite(_) => Ok(Some(Lead)),
+            Engine::Sqlite(_) => Ok(Some(Lead { held: None })),
+            Engine::Postgres(readers) => {
+                let lead = readers.lead().await.map_err(|error| error.at("prune"))?;
+                Ok(lead.map(|held| Lead { held: Some(held) }))
+            }
         }
     }
 }
 
-/// The right to do what one process per database does, until it is ended.
-struct Lead;
+/// The right to do what one process per database does, until it is ended or dropped.
+struct Lead {
+    held: Option<postgres::Connected>,
+}
 
 impl Lead {
-    #[allow(clippy::unused_async)]
-    async fn end(self) {}
+    /// Dropped, it ends when the server notices; ended, it has.
+    async fn end(self) {
+        if let Some(held) = self.held {
+            postgres::give_up_lead(held).await;
+        }
+    }
 }

@@ -1,6 +1,8 @@
 //! `cargo xtask test`: what must hold before a change lands, cheapest first. `.ci/run` runs this and nothing else.
 
-use crate::command::{cargo, run};
+use std::process::Command;
+
+use crate::command::{cargo, output, root, run};
 use crate::deps;
 use crate::image;
 use crate::reference;
@@ -34,7 +36,26 @@ pub(crate) fn run_all() -> Result<(), String> {
     // Doc tests are part of this: `cargo test` runs them for every library.
     run(cargo().args(["test", "--locked", "--workspace", "--no-fail-fast"]))?;
     reference::check()?;
+    on_postgres()?;
     on_docker()
+}
+
+/// Tests of the store that need a PostgreSQL: a server of our own is started and stopped again.
+fn on_postgres() -> Result<(), String> {
+    let server = || Command::new(root().join("tests/engines/postgres.sh"));
+    let address = output(server().arg("start"))?;
+    let tested = run(cargo().env("RELAY_TEST_POSTGRES", address.trim()).args([
+        "test",
+        "--locked",
+        "-p",
+        "store",
+        "--tests",
+        "--no-fail-fast",
+        "--",
+        "--ignored",
+    ]));
+    let stopped = run(server().arg("stop"));
+    tested.and(stopped)
 }
 
 /// Tests that need a Docker Engine: the image is built, an engine of our own is started and stopped again.

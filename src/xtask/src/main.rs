@@ -6,10 +6,12 @@ mod command;
 mod deps;
 mod image;
 mod load;
+mod overhead;
 mod quality;
 mod reference;
 mod shell;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -61,6 +63,16 @@ enum Task {
         #[arg(long, default_value_t = 16)]
         connections: usize,
     },
+    /// Asks a Laya server directly and through a router in turn, and prints what the router adds to `/v1/systemone`.
+    Overhead {
+        /// For example 127.0.0.1:8000
+        server: SocketAddr,
+        /// For example 127.0.0.1:8737
+        router: SocketAddr,
+        /// Requests on each side.
+        #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
+        requests: u32,
+    },
     /// Times the native engine R0 to R3, beside laya 0.4.15 where an interpreter has it, and `laya serve` over HTTP.
     BenchLaya(bench_laya::Options),
     /// One engine under measurement; started by `bench-laya`.
@@ -93,6 +105,11 @@ fn main() -> ExitCode {
             seconds,
             connections,
         } => load::print(&url, rate, seconds, connections),
+        Task::Overhead {
+            server,
+            router,
+            requests,
+        } => overhead::print(server, router, requests as usize),
         Task::BenchLaya(options) => bench_laya::run(&options),
         Task::BenchLayaChild(options) => bench_laya::child::run(&options),
         Task::Quality { file, wrong } => quality::run(&command::root().join(file), wrong),

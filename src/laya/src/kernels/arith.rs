@@ -105,6 +105,25 @@ pub(super) fn gelu<A: Arith>(x: f32) -> f32 {
     if x >= 0.0 { x - tail } else { tail }
 }
 
+/// GELU for products of bytes, absolute error below 8e-5 · max(1, |x|): a hundredth of a step of what it was made from and
+/// of what becomes of it. x · (1/2 + x · p(x²)), with a polynomial p of degree 7 fitted by us on |x| ≤ 4.2, beyond which
+/// it stays what it is there; no division, no exponential.
+#[inline(always)]
+pub(super) fn gelu_coarse<A: Arith>(x: f32) -> f32 {
+    const EDGE: f32 = 4.2;
+    let z = x.clamp(-EDGE, EDGE);
+    let s = z * z;
+    let mut p = -9.613_607e-10;
+    p = A::fma(p, s, 8.330_142e-8);
+    p = A::fma(p, s, -3.139_964e-6);
+    p = A::fma(p, s, 6.826_743e-5);
+    p = A::fma(p, s, -9.607_697e-4);
+    p = A::fma(p, s, 9.337_491e-3);
+    p = A::fma(p, s, -6.559_942e-2);
+    p = A::fma(p, s, 0.398_508_76);
+    x * A::fma(z, p, 0.5)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,6 +165,12 @@ mod tests {
                 assert!(
                     (f64::from(got) - want).abs() < 2e-7 * f64::from(x.abs().max(1.0)),
                     "gelu({x}) = {got}, not {want}"
+                );
+            }
+            for got in [gelu_coarse::<Fused>(x), gelu_coarse::<Baseline>(x)] {
+                assert!(
+                    (f64::from(got) - want).abs() < 8e-5 * f64::from(x.abs().max(1.0)),
+                    "coarse gelu({x}) = {got}, not {want}"
                 );
             }
         }

@@ -10,8 +10,9 @@ use super::arith::{Arith, exp, multiversion};
 use super::tile::{TileF32, tile_f32};
 use super::{Buffer, Level, PANEL, TILE_ROWS};
 
-/// Multiply-adds below which attention stays on the calling thread.
-const SERIAL_WORK: usize = 1 << 19;
+/// Multiply-adds below which attention stays on the calling thread. Laying out keys and values is not counted, and is as
+/// much again where the window is small.
+const SERIAL_WORK: usize = 1 << 17;
 
 /// Cosines and sines of the rotary embedding, `[position][head_dim / 2]` each.
 pub(crate) struct Rope {

@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::arith::{Arith, gelu, multiversion};
+use super::arith::{Arith, gelu, gelu_coarse, multiversion};
 use super::pack::{Layout, PackedF32, PackedI8};
 use super::tile::{TileF32, TileI32, tile_f32, tile_i8};
 use super::{Buffer, Level, PANEL, TILE_ROWS};
@@ -12,6 +12,8 @@ use super::{Buffer, Level, PANEL, TILE_ROWS};
 const SERIAL_WORK: usize = 1 << 20;
 /// Bytes of activations that one task runs a panel against, so that they stay in the second-level cache.
 const BLOCK_BYTES: usize = 384 * 1024;
+/// Tiles of such a block at most: what the task writes, a panel's width of each row at a time, stays there too.
+const BLOCK_TILES: usize = 12;
 
 /// What becomes of the sums of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,8 +93,22 @@ trait Product: Sync {
     fn shape(&self) -> (usize, usize, Layout, usize);
     /// Bytes of one row of activations.
     fn row_bytes(&self) -> usize;
-    /// The sums of rows `row..row + m` and one panel.
-    fn tile(&self, level: Level, row: usize, m: usize, panel: usize, out: &mut Tiles);
+    /// The product of rows `row..row + target.rows` and one panel, finished by `activation`, into the target.
+    fn tile(&self, level: Level, at: At, end: End<'_>, tiles: &mut Tiles, target: Target);
+}
+
+/// A tile of a product.
+#[derive(Clone, Copy)]
+struct At {
+    row: usize,
+    panel: usize,
+}
+
+/// The end of a tile: bias of its channels, and what follows.
+#[derive(Clone, Copy)]
+struct End<'a> {
+    bias: Option<&'a [f32; PANEL]>,
+    activation: Activation,
 }
 
 struct ProductF32<'a> {
@@ -110,19 +126,19 @@ impl Product for ProductF32<'_> {
         self.w.k * 4
     }
 
-    fn tile(&self, level: Level, row: usize, m: usize, panel: usize, out: &mut Tiles) {
-        let a = &self.a[row * self.lda..];
-        let sums = out.sums.0.as_flattened_mut();
+    fn tile(&self, level: Level, at: At, end: End<'_>, tiles: &mut Tiles, target: Target) {
+        let a = &self.a[at.row * self.lda..];
         tile_f32(
             level,
-            m,
+            target.rows,
             self.w.k,
             a,
             self.lda,
-            self.w.panel(panel),
-            sums,
+            self.w.panel(at.panel),
+            tiles.sums.0.as_flattened_mut(),
             PANEL,
         );
+        finish_f32(level, &mut tiles.sums, end, target);
     }
 }
 
@@ -140,52 +156,36 @@ impl Product for ProductI8<'_> {
         self.w.k
     }
 
-    fn tile(&self, level: Level, row: usize, m: usize, panel: usize, out: &mut Tiles) {
-        let a = &self.a.data[row * self.a.stride..];
-        let Tiles { sums, integers } = out;
+    fn tile(&self, level: Level, at: At, end: End<'_>, tiles: &mut Tiles, target: Target) {
+        let (row, m) = (at.row, target.rows);
         tile_i8(
             level,
             m,
             self.w.k4(),
-            a,
+            &self.a.data[row * self.a.stride..],
             self.a.stride,
-            self.w.panel(panel),
-            integers,
+            self.w.panel(at.panel),
+            &mut tiles.integers,
         );
-        let (scale, zero) = (&self.a.scale[row..row + m], &self.a.zero[row..row + m]);
-        dequantize(
-            level,
-            integers,
-            scale,
-            zero,
-            self.w.scales(panel),
-            self.w.sums(panel),
-            sums,
-        );
+        let scales = Scales {
+            rows: &self.a.scale[row..row + m],
+            zeros: &self.a.zero[row..row + m],
+            channels: self.w.scales(at.panel),
+            sums: self.w.sums(at.panel),
+        };
+        finish_i8(level, &tiles.integers, scales, end, target);
     }
 }
 
-multiversion! {
-    fn dequantize(
-        sums: &TileI32, scale: &[f32], zero: &[i32], channel_scales: &[f32; PANEL], channel_sums: &[i32; PANEL], out: &mut TileF32,
-    ) = dequantize_body
-}
-
-#[inline(always)]
-fn dequantize_body<A: Arith>(
-    sums: &TileI32,
-    scale: &[f32],
-    zero: &[i32],
-    channel_scales: &[f32; PANEL],
-    channel_sums: &[i32; PANEL],
-    out: &mut TileF32,
-) {
-    for i in 0..scale.len().min(TILE_ROWS) {
-        let (row, out, scale, zero) = (&sums.0[i], &mut out.0[i], scale[i], zero[i]);
-        for j in 0..PANEL {
-            out[j] = (row[j] - zero * channel_sums[j]) as f32 * (scale * channel_scales[j]);
-        }
-    }
+/// What makes numbers of the integers of a tile.
+#[derive(Clone, Copy)]
+struct Scales<'a> {
+    /// Of the rows of activations, as their zero points.
+    rows: &'a [f32],
+    zeros: &'a [i32],
+    /// Of the channels, as the sums of their weights.
+    channels: &'a [f32; PANEL],
+    sums: &'a [i32; PANEL],
 }
 
 /// Where a tile goes: `rows` rows of `width` values, at `at`, `stride` apart.
@@ -197,64 +197,104 @@ struct Target {
     width: usize,
 }
 
-multiversion! {
-    fn finish(tile: &mut TileF32, bias: Option<&[f32; PANEL]>, activation: Activation, target: Target) = finish_body
+impl Target {
+    /// Brings the lines that the tile will be written to into the cache while its sums are made: they lie a row's length
+    /// apart, which no prefetcher of the processor guesses.
+    #[inline(always)]
+    fn fetch(self) {
+        #[cfg(target_arch = "x86_64")]
+        for i in 0..self.rows {
+            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+            let row = self.at.wrapping_add(i * self.stride);
+            // SAFETY: a prefetch reads and writes nothing, wherever it points; every x86-64 has it.
+            unsafe {
+                _mm_prefetch::<_MM_HINT_ET0>(row.cast_const().cast());
+                _mm_prefetch::<_MM_HINT_ET0>(row.wrapping_add(PANEL / 2).cast_const().cast());
+            }
+        }
+    }
 }
 
-/// Only called by [`run`], whose targets are disjoint parts of one output that it checked. Loops over whole lanes of
+multiversion! {
+    fn finish_f32(tile: &mut TileF32, end: End<'_>, target: Target) = finish_f32_body
+}
+
+multiversion! {
+    fn finish_i8(tile: &TileI32, scales: Scales<'_>, end: End<'_>, target: Target) = finish_i8_body
+}
+
+#[inline(always)]
+fn finish_f32_body<A: Arith>(tile: &mut TileF32, end: End<'_>, target: Target) {
+    for i in 0..target.rows {
+        finish_row(&mut tile.0[i], i, end, target, gelu::<A>);
+    }
+}
+
+/// From integers to the output without a stop: the row stays in registers. Its GELU is as exact as bytes can tell.
+#[inline(always)]
+fn finish_i8_body<A: Arith>(tile: &TileI32, scales: Scales<'_>, end: End<'_>, target: Target) {
+    for i in 0..target.rows {
+        let (integers, scale, zero) = (&tile.0[i], scales.rows[i], scales.zeros[i]);
+        let mut sums = [0f32; PANEL];
+        for j in 0..PANEL {
+            sums[j] = (integers[j] - zero * scales.sums[j]) as f32 * (scale * scales.channels[j]);
+        }
+        finish_row(&mut sums, i, end, target, gelu_coarse::<A>);
+    }
+}
+
+/// Only called for targets of [`run`], which are disjoint parts of one output that it checked. Loops over whole lanes of
 /// known length: that is what becomes straight vector code.
 #[inline(always)]
-fn finish_body<A: Arith>(
-    tile: &mut TileF32,
-    bias: Option<&[f32; PANEL]>,
-    activation: Activation,
+fn finish_row(
+    sums: &mut [f32; PANEL],
+    i: usize,
+    end: End<'_>,
     target: Target,
+    gelu: impl Fn(f32) -> f32,
 ) {
-    for i in 0..target.rows {
-        let sums = &mut tile.0[i];
-        if let Some(bias) = bias {
-            for j in 0..PANEL {
-                sums[j] += bias[j];
+    let activation = end.activation;
+    if let Some(bias) = end.bias {
+        for j in 0..PANEL {
+            sums[j] += bias[j];
+        }
+    }
+    match activation {
+        Activation::Store | Activation::Add => {}
+        Activation::Relu => {
+            for v in sums.iter_mut() {
+                *v = if *v > 0.0 { *v } else { 0.0 };
             }
         }
-        match activation {
-            Activation::Store | Activation::Add => {}
-            Activation::Relu => {
-                for v in sums.iter_mut() {
-                    *v = if *v > 0.0 { *v } else { 0.0 };
-                }
-            }
-            Activation::Gelu => {
-                for v in sums.iter_mut() {
-                    *v = gelu::<A>(*v);
-                }
-            }
-            Activation::Gated => {
-                for j in 0..PANEL / 2 {
-                    sums[j] = gelu::<A>(sums[j]) * sums[PANEL / 2 + j];
-                }
+        Activation::Gelu => {
+            for v in sums.iter_mut() {
+                *v = gelu(*v);
             }
         }
-        // SAFETY: `run` asserted that all rows and columns of the product lie inside the output, and gives each tile to
-        // one task only.
-        let out = unsafe {
-            std::slice::from_raw_parts_mut(target.at.add(i * target.stride), target.width)
-        };
-        if let Ok(out) = <&mut [f32; PANEL]>::try_from(&mut *out) {
-            land(sums, activation, out);
-        } else if let (Ok(out), Some(sums)) = (
-            <&mut [f32; PANEL / 2]>::try_from(&mut *out),
-            sums.first_chunk::<{ PANEL / 2 }>(),
-        ) {
-            land(sums, activation, out);
-        } else {
-            for j in 0..out.len().min(PANEL) {
-                out[j] = if activation == Activation::Add {
-                    out[j] + sums[j]
-                } else {
-                    sums[j]
-                };
+        Activation::Gated => {
+            for j in 0..PANEL / 2 {
+                sums[j] = gelu(sums[j]) * sums[PANEL / 2 + j];
             }
+        }
+    }
+    // SAFETY: `run` asserted that all rows and columns of the product lie inside the output, and gives each tile to
+    // one task only.
+    let out =
+        unsafe { std::slice::from_raw_parts_mut(target.at.add(i * target.stride), target.width) };
+    if let Ok(out) = <&mut [f32; PANEL]>::try_from(&mut *out) {
+        land(sums, activation, out);
+    } else if let (Ok(out), Some(sums)) = (
+        <&mut [f32; PANEL / 2]>::try_from(&mut *out),
+        sums.first_chunk::<{ PANEL / 2 }>(),
+    ) {
+        land(sums, activation, out);
+    } else {
+        for j in 0..out.len().min(PANEL) {
+            out[j] = if activation == Activation::Add {
+                out[j] + sums[j]
+            } else {
+                sums[j]
+            };
         }
     }
 }
@@ -316,7 +356,7 @@ fn run(
 
     let threads = rayon::current_num_threads();
     let block = (BLOCK_BYTES / product.row_bytes().max(1) / TILE_ROWS * TILE_ROWS)
-        .clamp(TILE_ROWS, 40 * TILE_ROWS);
+        .clamp(TILE_ROWS, BLOCK_TILES * TILE_ROWS);
     let blocks = m.div_ceil(block);
     // Even blocks, whole tiles.
     let block = m.div_ceil(blocks).next_multiple_of(TILE_ROWS);
@@ -342,14 +382,18 @@ fn run(
             let end = (row + block).min(m);
             while row < end {
                 let height = (end - row).min(TILE_ROWS);
-                product.tile(level, row, height, panel, &mut tile);
                 let target = Target {
                     at: shared.at(row * ldo + column),
                     stride: ldo,
                     rows: height,
                     width,
                 };
-                finish(level, &mut tile.sums, bias, epilogue.activation, target);
+                let end = End {
+                    bias,
+                    activation: epilogue.activation,
+                };
+                target.fetch();
+                product.tile(level, At { row, panel }, end, &mut tile, target);
                 row += height;
             }
         }

@@ -9,8 +9,9 @@ use std::path::Path;
 use decision::vocabulary::Tier;
 use serde::Deserialize;
 
-use super::{Decider, Output, RouteArguments, json, profile_from, request};
+use super::{Decider, RouteArguments, profile_from, request};
 use crate::error::{CliError, Exit};
+use crate::output::{Format, json};
 use crate::refused::ProfileFrom;
 use crate::terminal::{Reader, escape, tell, written};
 
@@ -134,8 +135,8 @@ fn decide(
     let decision = decider.decide(&request, profile, false)?.decision;
     let tier = decision.selected.tier;
     let text = match arguments.output {
-        Output::Json => json(&decision)?,
-        Output::Table => format!(
+        Format::Json => json(&decision)?,
+        Format::Table => format!(
             "{tier:<9} {:<36} {:<8} {:<14} {}",
             escape(decision.selected.model.as_str()),
             decision.selected.thinking_level,

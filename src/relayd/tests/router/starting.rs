@@ -199,7 +199,7 @@ fn the_configuration_is_shown_with_the_source_of_each_value() {
     let path = folder.path().join("relayd.toml");
     fs::write(
         &path,
-        "log_format = \"json\"\nallow_origin = [\"https://a.example\"]\n",
+        "log_format = \"json\"\nallow_origin = [\"https://a.example\"]\n[[servers]]\nurl = \"http://127.0.0.1:8000\"\nweight = 3\n",
     )
     .unwrap();
     let mut command = relayd(&["router", "--print-config", "--listen", "127.0.0.1:1"]);
@@ -212,6 +212,10 @@ fn the_configuration_is_shown_with_the_source_of_each_value() {
         "listen = \"127.0.0.1:1\"  # flag --listen\n\
          admin_listen = \"127.0.0.1:2\"  # environment RELAYD_ADMIN_LISTEN\n\
          # policy is unset\n\
+         laya_url = []  # default\n\
+         servers = [{{ url = \"http://127.0.0.1:8000\", weight = \"3\" }}]  # file {file}\n\
+         # database_url is unset\n\
+         # database_url_file is unset\n\
          # token_file is unset\n\
          allow_origin = [\"https://a.example\"]  # file {file}\n\
          log_format = \"json\"  # file {file}\n\

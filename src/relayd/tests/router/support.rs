@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
@@ -19,8 +21,19 @@ pub(crate) fn relayd(arguments: &[&str]) -> Command {
     for (name, _) in std::env::vars_os().filter(|(name, _)| ours(&name.to_string_lossy())) {
         command.env_remove(name);
     }
-    command.args(arguments).stdin(Stdio::null());
     command
+        .env("RELAY_HOME", home())
+        .args(arguments)
+        .stdin(Stdio::null());
+    command
+}
+
+/// A home of its own for one command. They stay below the build folder, where nobody minds them.
+fn home() -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("home-{}-{number}", std::process::id());
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
 /// Runs a command to its end: exit code, standard output, standard error.

@@ -1,6 +1,7 @@
 //! One question to the decision model: all 18 questions about a request to one server, once, and to a second one where
 //! time allows (routing.md 3). What comes of it is an assessment, or the reason why the rules must do.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -128,7 +129,7 @@ pub(super) async fn ask(
 
 async fn once(
     mut admitted: Admitted,
-    serves: &Serves,
+    serves: &Arc<Serves>,
     text: &str,
     deadline: Instant,
 ) -> Result<Answered, Failed> {
@@ -165,7 +166,7 @@ async fn once(
         Err(failed) => {
             admitted.failed(failed.weight());
             if let Failed::OtherContract = failed {
-                server.mistaken();
+                server.mistaken(serves, Instant::now());
             }
             if let Some(count) = server.call_errors.occurred() {
                 tracing::warn!(

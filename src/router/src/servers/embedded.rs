@@ -17,6 +17,7 @@ use serve::settings::{Extras, SettingError, Settings, Values};
 use serve::source::Places;
 use service::runtime::Shutdown;
 
+use super::server::CALLS_IN_FLIGHT;
 use super::standing::Wording;
 use super::table::Target;
 use super::upstream::Upstream;
@@ -89,11 +90,13 @@ impl Embedded {
         let (values, _) = Values::new(nothing(), std::iter::empty::<(String, String)>());
         let (settings, _) = Settings::read(&values, &extras)?;
         let Settings {
-            serving,
+            mut serving,
             loading,
             mut passes,
             ..
         } = settings;
+        // The bound of the router is the only one: turning away a call that was let in would count against the server.
+        serving.max_concurrent = CALLS_IN_FLIGHT;
         passes.threads = options.threads.or(passes.threads);
         let engine = Arc::new(Engine::new(EngineOptions {
             threads: passes.threads,

@@ -184,7 +184,9 @@ impl Passing {
         serves: &Serves,
         table: &Table,
     ) -> Result<Response, Lost> {
-        if self.is_ours && self.call.headers.get(&DEADLINE_MS).is_none() || !self.is_ours {
+        // What the caller said and the router does not go by is the server's to judge.
+        let said_otherwise = self.is_ours && self.call.headers.contains_key(&DEADLINE_MS);
+        if !said_otherwise {
             let left = millis_until(self.deadline);
             self.call.headers.insert(DEADLINE_MS, left);
         }

@@ -75,11 +75,11 @@ async fn look(server: &Server, ours: &Arc<Wording>) -> Standing {
 }
 
 fn note(server: &Server, found: Standing) {
-    let Some((_, now)) = server.looked(found) else {
+    let Some(known) = server.looked(found, Instant::now()) else {
         return;
     };
     let server = server.name();
-    match now {
+    match known {
         Standing::Serves(serves) => tracing::info!(
             server,
             contract = serves.contract.as_deref().unwrap_or("none"),

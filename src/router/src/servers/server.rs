@@ -2,7 +2,7 @@
 //! that moving a weight forgets nothing.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use prometheus::IntGauge;
 use service::telemetry::RepeatedError;
@@ -11,7 +11,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use super::breaker::{Breaker, BreakerRule, Ticket, Weight};
 use super::connect::TlsError;
 use super::metrics::ServerMetrics;
-use super::standing::{Expected, Serves, Standing, Wording};
+use super::standing::{Expected, Serves, Standing, Wording, Wrong};
 use super::upstream::{Line, Upstream};
 
 /// Calls to one server at once: one that hangs cannot fill the router (routing.md 18).
@@ -19,6 +19,9 @@ pub const CALLS_IN_FLIGHT: usize = 32;
 
 /// Looks in a row that must fail before a server that served counts as gone: one lost answer is no outage.
 const MISSES: u32 = 2;
+
+/// How long a server that refused what it says it serves is not believed when it says the same again.
+const DOUBT: Duration = Duration::from_secs(60);
 
 /// What makes a server this one and no other.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +36,22 @@ pub(super) struct Identity {
 struct Known {
     standing: Standing,
     misses: u32,
+    /// What it said it serves when it refused it, and when that was.
+    doubted: Option<(Arc<Serves>, Instant)>,
+}
+
+impl Known {
+    fn doubting(&self, found: Standing, now: Instant) -> Standing {
+        match (&found, &self.doubted) {
+            (Standing::Serves(serves), Some((doubted, since)))
+                if serves == doubted && now.saturating_duration_since(*since) < DOUBT =>
+            {
+                let contract = serves.contract.clone().unwrap_or_default();
+                Standing::Wrong(Wrong::Refuses { contract })
+            }
+            _ => found,
+        }
+    }
 }
 
 /// One server.
@@ -84,6 +103,7 @@ impl Server {
             known: RwLock::new(Known {
                 standing: Standing::Unknown,
                 misses: 0,
+                doubted: None,
             }),
             look_again: Notify::new(),
         })
@@ -139,9 +159,10 @@ impl Server {
         })
     }
 
-    /// Takes in what a look found. What was said and what it is now, if that changed.
-    pub(super) fn looked(&self, found: Standing) -> Option<(Standing, Standing)> {
+    /// Takes in what a look found. What is known now, if that changed.
+    pub(super) fn looked(&self, found: Standing, now: Instant) -> Option<Standing> {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let found = known.doubting(found, now);
         if let Standing::Unreachable { .. } = found {
             known.misses = known.misses.saturating_add(1);
             if known.misses < MISSES && matches!(known.standing, Standing::Serves(_)) {
@@ -153,7 +174,7 @@ impl Server {
         if known.standing == found {
             return None;
         }
-        let before = std::mem::replace(&mut known.standing, found.clone());
+        known.standing = found.clone();
         drop(known);
         let mut breaker = self.breaker();
         match &found {
@@ -164,13 +185,14 @@ impl Server {
         }
         self.show(&breaker);
         drop(breaker);
-        Some((before, found))
+        Some(found)
     }
 
-    /// It turned out not to be what it said: nobody is let in until somebody has looked.
-    pub(super) fn mistaken(&self) {
+    /// It refused what it said it serves: nobody is let in until somebody has looked and found something else.
+    pub(super) fn mistaken(&self, serves: &Arc<Serves>, now: Instant) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         known.standing = Standing::Unknown;
+        known.doubted = Some((serves.clone(), now));
         drop(known);
         let mut breaker = self.breaker();
         breaker.hold();

@@ -71,6 +71,18 @@ mod tests {
     }
 
     #[test]
+    fn a_candidate_that_gains_weight_loses_no_task() {
+        for place in (0..PLACES).step_by(7) {
+            let sides =
+                (0..=100_u32).map(|weight| owner(place, [weight, 100 - weight].into_iter()));
+            let joined: Vec<_> = sides.map(|side| side == Some(0)).collect();
+            let first = joined.iter().position(|joined| *joined);
+            let stays = joined.iter().skip(first.unwrap_or(0)).all(|joined| *joined);
+            assert!(stays && first.is_some_and(|at| at > 0), "{place}");
+        }
+    }
+
+    #[test]
     fn places_are_spread_evenly() {
         let low = (0..10_000)
             .filter(|number| place(&format!("task-{number}")) < 1000)

@@ -88,6 +88,10 @@ pub(super) enum Wrong {
     Checkpoint { got: String, expected: String },
     #[error("it runs on another device than it was told to: {message}")]
     Device { message: String },
+    #[error(
+        "it says that it serves contract {contract} and refuses its questions; serve that checkpoint alone"
+    )]
+    Refuses { contract: String },
     #[error("it demands a key; name a file with the right one as `api_key_file` of the server")]
     Key,
     #[error("it does not answer like a Laya server: {problem}")]

@@ -42,12 +42,13 @@ fn answer(query: &str, body: &[u8]) -> (u16, Vec<u8>) {
         .enable_time()
         .build()
         .unwrap();
+    let app = ROUTER.clone();
     runtime.block_on(async {
         let request = Request::post(format!("/v1/route{query}"))
             .header(header::CONTENT_TYPE, "application/json")
             .body(Body::from(body.to_vec()))
             .unwrap();
-        let response = ROUTER.clone().oneshot(request).await.unwrap();
+        let response = app.oneshot(request).await.unwrap();
         let status = response.status().as_u16();
         (
             status,

@@ -62,7 +62,7 @@ async fn a_hanging_server_holds_32_calls_and_everybody_else_is_told_at_once() {
 async fn callers_that_vanish_leave_nothing_behind() {
     let fake = FakeLaya::start(Says::relay()).await;
     let behind = Behind::new(vec![target("one", &fake)], 5).await;
-    let app = behind.app();
+    let app = behind.app().await;
     for fault in [Fault::HangBeforeHead, Fault::HangInBody] {
         fake.fail(fault);
         for _ in 0..5 {

@@ -46,7 +46,7 @@ async fn it_answers_and_passes_through() {
     let request = Request::post("/v1/systemone")
         .body(Body::from(body))
         .unwrap();
-    let response = behind.app().oneshot(request).await.unwrap();
+    let response = behind.app().await.oneshot(request).await.unwrap();
     assert_eq!(response.status(), 200);
     assert!(response.headers().contains_key("x-inference-time-ms"));
     assert_eq!(response.headers()["x-relay-model-version"], "embedded");

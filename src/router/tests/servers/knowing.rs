@@ -2,6 +2,7 @@
 //! repaired is asked again at once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::responses::ServingState;
 use decision::Contract;
@@ -102,8 +103,27 @@ async fn one_that_changes_between_two_looks_is_not_believed() {
     assert_eq!(reason(&behind).await, Fallback::NoModel, "it answers 409");
     assert!(behind.is_open("one"));
     assert_eq!(fake.calls(), 1);
-    fake.say(Says::relay());
+    until("it is looked at", || fake.connections() >= 1).await;
+    let mut other = Says::relay();
+    other.health.1 = other.health.1.replace("1111", "3333");
+    fake.say(other);
     behind.until(|state| state == ServingState::Ready).await;
+}
+
+#[tokio::test]
+async fn one_that_refuses_what_it_says_it_serves_is_not_asked_again_and_again() {
+    let says = Says {
+        contract: Some(OTHER.to_owned()),
+        ..Says::relay()
+    };
+    let fake = FakeLaya::start(says).await;
+    let behind = Behind::new(vec![target("one", &fake)], 5).await;
+    assert_eq!(reason(&behind).await, Fallback::NoModel);
+    // Two looks later it still says the same.
+    tokio::time::sleep(Duration::from_millis(2600)).await;
+    assert_eq!(reason(&behind).await, Fallback::NoModel);
+    assert_eq!(fake.calls(), 1);
+    assert!(behind.is_open("one"));
 }
 
 #[tokio::test]

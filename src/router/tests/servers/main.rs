@@ -11,16 +11,15 @@ mod embedded;
 mod knowing;
 mod passing;
 
-use std::sync::Arc;
+#[path = "../support/mod.rs"]
+mod support;
+
 use std::time::{Duration, Instant};
 
 use api::responses::ServingState;
 use prometheus::{IntCounter, Registry};
 use router::servers::{BreakerRule, Deadline, ServerMetrics, Servers, Target, Upstream};
-use router::{ActivePolicy, RouterMetrics, RouterParts};
-use routing::decide::Client;
-use service::http::{Admission, AdmissionLimits, Authority, HostRule, HttpMetrics, Origins, Stack};
-use service::runtime::{Readiness, ShutdownTrigger};
+use service::runtime::ShutdownTrigger;
 use testkit::FakeLaya;
 
 /// Everything a test waits for comes within this time, or the test fails.
@@ -85,27 +84,15 @@ impl Behind {
     }
 
     /// The whole router over these servers.
-    fn app(&self) -> axum::Router {
-        let today = jiff::Timestamp::now()
-            .to_zoned(jiff::tz::TimeZone::UTC)
-            .date();
-        let policy = Arc::new(ActivePolicy::built_in(today).unwrap());
+    async fn app(&self) -> axum::Router {
+        let folder = tempfile::tempdir().unwrap();
+        let policy = support::built_in_policy();
         let registry = Registry::new();
-        router::app(RouterParts {
-            client: Client::Own,
-            servers: self.servers.clone(),
-            metrics: RouterMetrics::register(&registry, &policy.policy).unwrap(),
-            readiness: Readiness::default(),
-            stack: Stack {
-                metrics: HttpMetrics::register(&registry, "relay_router").unwrap(),
-                task_panics: IntCounter::new("panics_total", "test").unwrap(),
-                origins: Arc::new(Origins::new(Vec::new(), HostRule::LoopbackOnly)),
-                authority: Arc::new(Authority::Open),
-                admission: Arc::new(Admission::new(AdmissionLimits::default())),
-            },
-            policy,
-            registry,
-        })
+        let servers = self.servers.clone();
+        let router =
+            support::TestRouter::before(&policy, folder.path(), None, servers, registry).await;
+        // The store keeps its files open; what it writes is of no interest here.
+        router.app
     }
 }
 

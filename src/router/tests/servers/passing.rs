@@ -60,7 +60,7 @@ async fn bytes_and_headers_pass_and_tokens_do_not() {
         key: Some(Arc::new(KeyFile::open(&key).unwrap())),
     };
     let behind = Behind::new(vec![keyed], 1).await;
-    let app = behind.app();
+    let app = behind.app().await;
     let sent = [
         ("authorization", "Bearer of-the-client"),
         ("content-type", "application/json; charset=utf-8"),
@@ -148,7 +148,7 @@ async fn direct(fake: &FakeLaya, path: &str, body: &str) -> Vec<u8> {
 async fn what_the_server_refuses_is_handed_on() {
     let fake = FakeLaya::start(Says::original()).await;
     let behind = Behind::new(vec![target("one", &fake)], 1).await;
-    let app = behind.app();
+    let app = behind.app().await;
     for (status, retry_after) in [
         (400, None),
         (413, None),
@@ -173,7 +173,7 @@ async fn what_the_server_refuses_is_handed_on() {
 #[tokio::test]
 async fn what_the_router_says_itself_has_layas_form() {
     let behind = Behind::unready(Vec::new(), 1);
-    let app = behind.app();
+    let app = behind.app().await;
     let long = "x".repeat((2 << 20) + 1);
     for (name, body, status, retry_after, detail) in [
         (
@@ -217,7 +217,7 @@ async fn the_deadline_of_the_caller_holds() {
     ] {
         let fake = FakeLaya::start(Says::relay()).await;
         let behind = Behind::new(vec![target("one", &fake)], 1).await;
-        let app = behind.app();
+        let app = behind.app().await;
         fake.fail(fault);
         let begun = Instant::now();
         let deadline = [("x-laya-deadline-ms", "200")];
@@ -236,7 +236,7 @@ async fn the_deadline_of_the_caller_holds() {
     let behind = Behind::new(vec![target("one", &fake)], 1).await;
     fake.fail(Fault::HangInBody);
     let deadline = [("x-laya-deadline-ms", "200")];
-    let (status, _, body) = post(&behind.app(), "/v1/systemone", &deadline, BODY).await;
+    let (status, _, body) = post(&behind.app().await, "/v1/systemone", &deadline, BODY).await;
     assert_eq!((status.as_u16(), body.len()), (200, 0), "the body failed");
     until("the call is gone", || fake.in_flight() == 0).await;
 }
@@ -261,7 +261,7 @@ async fn a_server_lost_before_it_answers_is_replaced_once_by_one_of_its_contract
         until("both are known", || spare.connections() == 1).await;
         tokio::time::sleep(Duration::from_millis(50)).await;
         lost.fail(fault);
-        let (status, headers, _) = post(&behind.app(), "/v1/systemone", &[], BODY).await;
+        let (status, headers, _) = post(&behind.app().await, "/v1/systemone", &[], BODY).await;
         assert_eq!(status, expected, "{name}");
         if expected == 200 {
             assert_eq!(
@@ -280,6 +280,6 @@ async fn a_router_without_a_model_still_decides() {
     assert_eq!(behind.state(), ServingState::RulesOnly);
     let body = r#"{"request":"Fix the pager"}"#;
     let json = [("content-type", "application/json")];
-    let (status, _, _) = post(&behind.app(), "/v1/route", &json, body).await;
+    let (status, _, _) = post(&behind.app().await, "/v1/route", &json, body).await;
     assert_eq!(status, 200);
 }

@@ -66,10 +66,6 @@ impl TestRouter {
         laya_files: Option<&Path>,
         authority: Authority,
     ) -> Self {
-        let location = Location::Sqlite(folder.join("relay.db"));
-        let opened = Store::open(location, StoreOptions::default())
-            .await
-            .unwrap();
         let registry = Registry::new();
         let suppressed = prometheus::IntCounter::new("suppressed_total", "test").unwrap();
         let rule = BreakerRule {
@@ -78,6 +74,38 @@ impl TestRouter {
         };
         let metrics = ServerMetrics::register(&registry, suppressed).unwrap();
         let servers = Servers::new(rule, metrics);
+        Self::over(policy, folder, laya_files, (servers, registry), authority).await
+    }
+
+    /// A router in front of these servers.
+    pub(crate) async fn before(
+        policy: &Arc<ActivePolicy>,
+        folder: &Path,
+        laya_files: Option<&Path>,
+        servers: Servers,
+        registry: Registry,
+    ) -> Self {
+        Self::over(
+            policy,
+            folder,
+            laya_files,
+            (servers, registry),
+            Authority::Open,
+        )
+        .await
+    }
+
+    async fn over(
+        policy: &Arc<ActivePolicy>,
+        folder: &Path,
+        laya_files: Option<&Path>,
+        (servers, registry): (Servers, Registry),
+        authority: Authority,
+    ) -> Self {
+        let location = Location::Sqlite(folder.join("relay.db"));
+        let opened = Store::open(location, StoreOptions::default())
+            .await
+            .unwrap();
         let service = Service::new(RouterParts {
             policy: policy.clone(),
             client: Client::Own,

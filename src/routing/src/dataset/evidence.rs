@@ -107,6 +107,11 @@ pub struct Planned {
 pub(super) type Mismatch = (&'static str, String);
 
 impl Evidence {
+    /// Its length as compact JSON.
+    pub(super) fn bytes(&self) -> usize {
+        serde_json::to_string(self).map_or(0, |written| written.len())
+    }
+
     /// The evidence without credentials, as a row keeps it; null when nothing is in it.
     pub(super) fn to_value(&self) -> Value {
         // Strings, numbers and truths only: writing cannot fail, and what serde_json writes is JSON.

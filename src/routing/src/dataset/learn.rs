@@ -11,13 +11,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::evidence::{EVIDENCE_BYTES, Evidence};
-use super::row::{InForce, LabelSource, NewRow, Row, Source, Split};
+use super::origin::{LabelSource, Source, Split};
+use super::row::{NewRow, Row};
 use super::secrets::{Secret, find_secrets, redact};
 use super::split::SessionSplits;
+use super::standing::InForce;
 use super::view::{DatasetView, Edit, Finding, LabelChange};
 use crate::memory::merge_key;
+use crate::policy::Policy;
 use crate::request::{FieldError, MAX_REQUEST_UNITS};
-use crate::rules::RuleId;
+use crate::rules::{self, RuleId};
 use crate::text;
 
 /// Most tasks in one body.
@@ -98,7 +101,6 @@ pub struct TrainingAnswer {
     /// Name of the run that was started.
     pub run: Option<String>,
     /// Why none was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
@@ -136,8 +138,19 @@ pub enum LearnRefusal {
     Invalid(Vec<FieldError>),
 }
 
+/// The deterministic rules that fire on a text under a policy, as [`learn`] asks for them.
+pub fn rules_of(policy: &Policy) -> impl Fn(&str) -> Vec<RuleId> + '_ {
+    |text| {
+        rules::fired(
+            &policy.keywords().scan(text),
+            &policy.added_rule_ids(),
+            &policy.source.disabled_rules,
+        )
+    }
+}
+
 /// Checks a body and makes the change that saves it. `fired` gives the deterministic rules that fire on a request
-/// ([`crate::rules::fired`] with the policy's keywords); rules that a policy added say nothing about security and are
+/// ([`rules_of`] the policy); rules that a policy added say nothing about security and are
 /// left out of account. `now` becomes `created`.
 ///
 /// # Errors
@@ -233,17 +246,7 @@ impl Check<'_> {
         let labels = self.labels(exercise, fired);
         self.length("note", exercise.note.as_deref(), NOTE_UNITS);
         self.lesson(exercise.lesson.as_deref());
-        let evidence = exercise.evidence.as_ref().map(Evidence::to_value);
-        let evidence = evidence.filter(|evidence| !evidence.is_null());
-        let bytes = evidence
-            .as_ref()
-            .map_or(0, |value| decision::json::write(value).len());
-        if bytes > EVIDENCE_BYTES {
-            self.error(
-                "evidence",
-                format!("has {bytes} bytes, limit {EVIDENCE_BYTES}"),
-            );
-        }
+        let evidence = self.evidence(exercise.evidence.as_ref());
         let labels = labels.filter(|_| self.errors.len() == before)?;
         let note = exercise
             .note
@@ -256,6 +259,24 @@ impl Check<'_> {
             lesson: exercise.lesson.as_deref(),
             evidence,
         })
+    }
+
+    /// The evidence as it is kept; what is too long is not looked at any further.
+    fn evidence(&mut self, evidence: Option<&Evidence>) -> Option<decision::json::Value> {
+        let evidence = evidence?;
+        let mut bytes = evidence.bytes();
+        if bytes <= EVIDENCE_BYTES {
+            let value = evidence.to_value();
+            bytes = decision::json::write(&value).len();
+            if bytes <= EVIDENCE_BYTES {
+                return (!value.is_null()).then_some(value);
+            }
+        }
+        self.error(
+            "evidence",
+            format!("has {bytes} bytes, limit {EVIDENCE_BYTES}"),
+        );
+        None
     }
 
     fn request(&mut self, request: &str) -> String {
@@ -316,16 +337,19 @@ impl Check<'_> {
         Some(labels)
     }
 
-    fn length(&mut self, field: &str, text: Option<&str>, limit: usize) {
+    /// Whether a text keeps its limit.
+    fn length(&mut self, field: &str, text: Option<&str>, limit: usize) -> bool {
         let units = text.map_or(0, |text| text::units(text.trim()));
         if units > limit {
             self.error(field, format!("has {units} UTF-16 units, limit {limit}"));
         }
+        units <= limit
     }
 
     fn lesson(&mut self, lesson: Option<&str>) {
-        self.length("lesson", lesson, LESSON_UNITS);
-        if let Some(problem) = lesson.and_then(lesson_problem) {
+        if self.length("lesson", lesson, LESSON_UNITS)
+            && let Some(problem) = lesson.and_then(lesson_problem)
+        {
             self.error("lesson", problem);
         }
     }

@@ -10,7 +10,8 @@ use decision::relay_contract;
 use decision::vocabulary::QuestionId;
 use serde::{Deserialize, Serialize};
 
-use super::row::{InForce, Row, RowStanding};
+use super::row::Row;
+use super::standing::{InForce, RowStanding};
 use super::view::{DatasetView, Edit, Finding};
 
 /// A map file, TOML or JSON.

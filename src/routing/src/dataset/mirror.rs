@@ -3,8 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::row::{InForce, RejectedLine, Row, RowFile, RowStanding, Source, Split, read_file};
+use super::file::{RejectedLine, RowFile, read_file};
+use super::origin::{Source, Split};
+use super::row::Row;
 use super::secrets::has_secret;
+use super::standing::{InForce, RowStanding};
 use super::view::{DatasetView, Edit, Finding, number};
 
 /// A file to take in.
@@ -147,7 +150,9 @@ impl Intake<'_> {
 
     /// The row as it is kept: under its id, with the split it has to have and the digests of its questions.
     fn settled(&mut self, row: Row, id: &str, old: Option<&Row>) -> Row {
-        let mut row = if row.id() == id { row } else { row.with_id(id) };
+        // Found by its text under another id: taught anew elsewhere, without what was learned here.
+        let taught_anew = row.id() != id;
+        let mut row = if taught_anew { row.with_id(id) } else { row };
         let fixed = old
             .filter(|old| old.is_session() && row.is_session())
             .and_then(Row::split);
@@ -165,11 +170,8 @@ impl Intake<'_> {
             (None, None) if row.is_session() => row = row.with_split(Split::Train),
             _ => {}
         }
-        let other_task = old.is_some_and(|old| old.id() != row.id());
-        if let Some(lesson) = old
-            .and_then(Row::lesson)
-            .filter(|_| other_task && row.lesson().is_none())
-        {
+        let lesson = old.and_then(Row::lesson);
+        if let Some(lesson) = lesson.filter(|_| taught_anew && row.lesson().is_none()) {
             row = row.with_lesson(Some(lesson));
         }
         match (row.shape(), row.standing(self.in_force)) {

@@ -4,13 +4,13 @@
 use std::fmt;
 
 use decision::json::{self, Object, Value};
-use decision::labels::{LabelProblems, Labels};
-use decision::vocabulary::Tier;
-use decision::{Contract, contract::Digest};
+use decision::labels::{Label, Labels};
 use jiff::Timestamp;
 
 use super::line;
-use crate::memory::{LearnedTask, Standing, merge_key};
+use super::origin::{LabelSource, Source, Split};
+use super::standing::InForce;
+use crate::memory::merge_key;
 
 /// Longest line of a dataset or telemetry file, in bytes.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
@@ -32,146 +32,6 @@ const KEYS: [&str; 14] = [
     "decision_id",
     "evidence",
 ];
-
-/// Where a row comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// Taught in a session: focus of a training, and memory.
-    Session,
-    /// Made from templates.
-    Synthetic,
-    /// Exported from telemetry.
-    Harness,
-    /// Held out for gates: never trained on.
-    Evaluation,
-    /// Something else: kept, and treated as a pool row.
-    Other(String),
-}
-
-impl Source {
-    /// The word in the file.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Session => "session",
-            Self::Synthetic => "synthetic",
-            Self::Harness => "harness",
-            Self::Evaluation => "evaluation",
-            Self::Other(word) => word,
-        }
-    }
-
-    fn from_word(word: &str) -> Self {
-        match word {
-            "session" => Self::Session,
-            "synthetic" => Self::Synthetic,
-            "harness" => Self::Harness,
-            "evaluation" => Self::Evaluation,
-            other => Self::Other(other.to_owned()),
-        }
-    }
-}
-
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-        #[serde(rename_all = "lowercase")]
-        pub enum $name { $($(#[$vdoc])* $variant),+ }
-
-        impl $name {
-            /// Every value.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// The word in the file.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-
-            fn from_word(word: &str) -> Option<Self> {
-                match word { $($word => Some(Self::$variant),)+ _ => None }
-            }
-        }
-    };
-}
-
-words!(
-    /// What a row is used for.
-    Split {
-        /// Trained on.
-        Train = "train",
-        /// Watched during training.
-        Val = "val",
-        /// Held out.
-        Test = "test"
-    }
-);
-
-words!(
-    /// Who labelled a row.
-    LabelSource {
-        /// The agent that did the task.
-        Agent = "agent",
-        /// A person.
-        Human = "human",
-        /// The outcome alone.
-        Telemetry = "telemetry"
-    }
-);
-
-/// Digests of the questions in force.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InForce {
-    /// Without wording: what rows are compared with.
-    pub shape: Digest,
-    /// With wording.
-    pub contract: Digest,
-}
-
-impl InForce {
-    /// The digests of a contract.
-    #[must_use]
-    pub fn of(contract: &Contract) -> Self {
-        Self {
-            shape: contract.shape_digest().clone(),
-            contract: contract.digest().clone(),
-        }
-    }
-}
-
-/// Whether a row may be used under the questions in force (routing.md 1.3).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RowStanding {
-    /// All 18 labels are valid.
-    InForce(Labels),
-    /// A `harness` row: the tier alone is known.
-    TierOnly(Tier),
-    /// Kept and listed, never used.
-    Stale(StaleReason),
-}
-
-impl RowStanding {
-    /// Whether the row is kept without being used.
-    #[must_use]
-    pub const fn is_stale(&self) -> bool {
-        matches!(self, Self::Stale(_))
-    }
-}
-
-/// Why a row is not used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum StaleReason {
-    /// It was labelled under other questions.
-    #[error("labelled under the questions {shape}")]
-    OtherShape {
-        /// As the row has it.
-        shape: String,
-    },
-    /// Its labels do not fit.
-    #[error(transparent)]
-    Labels(LabelProblems),
-}
 
 /// Why a line is no row.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -503,66 +363,6 @@ impl Row {
         self.object.get(key).and_then(Value::as_str)
     }
 
-    /// Reads the labels: all 18, and nothing else.
-    ///
-    /// # Errors
-    /// Everything that is wrong with them.
-    pub fn labels(&self) -> Result<Labels, LabelProblems> {
-        let expected = json::write(&self.expected().clone().into());
-        // `NaN` is the one thing that one of the readers takes and the other does not: no label either way.
-        Labels::from_json(&serde_json::from_str(&expected).unwrap_or_default())
-    }
-
-    /// Whether the row may be used under the questions in force.
-    #[must_use]
-    pub fn standing(&self, in_force: &InForce) -> RowStanding {
-        if let Some(shape) = self
-            .shape()
-            .filter(|shape| *shape != in_force.shape.to_string())
-        {
-            let shape = shape.to_owned();
-            return RowStanding::Stale(StaleReason::OtherShape { shape });
-        }
-        if let Some(tier) = self.only_tier() {
-            return RowStanding::TierOnly(tier);
-        }
-        match self.labels() {
-            Ok(labels) => RowStanding::InForce(labels),
-            Err(problems) => RowStanding::Stale(StaleReason::Labels(problems)),
-        }
-    }
-
-    /// The tier of a `harness` row that has no other label.
-    fn only_tier(&self) -> Option<Tier> {
-        let expected = self.expected();
-        let only = self.source == Source::Harness && expected.len() == 1;
-        let tier = expected.get("capability_tier").and_then(Value::as_str);
-        tier.filter(|_| only)?.parse().ok()
-    }
-
-    /// The row as memory has it; none for a row that was not taught in a session.
-    #[must_use]
-    pub fn learned(&self, in_force: &InForce) -> Option<LearnedTask<Labels>> {
-        if !self.is_session() {
-            return None;
-        }
-        let standing = match self.standing(in_force) {
-            RowStanding::InForce(labels) => Standing::InForce {
-                tier: labels.capability_tier,
-                effort: labels.reasoning_effort,
-                labels,
-            },
-            RowStanding::TierOnly(_) | RowStanding::Stale(_) => Standing::Stale,
-        };
-        Some(LearnedTask {
-            id: self.id.clone(),
-            request: self.request.clone(),
-            lesson: self.lesson().map(str::to_owned),
-            created: self.created().unwrap_or(Timestamp::UNIX_EPOCH),
-            standing,
-        })
-    }
-
     /// The row under another id.
     #[must_use]
     pub fn with_id(&self, id: &str) -> Self {
@@ -580,7 +380,7 @@ impl Row {
     pub fn with_lesson(&self, lesson: Option<&str>) -> Self {
         match lesson.map(str::trim).filter(|lesson| !lesson.is_empty()) {
             Some(lesson) => self.with("lesson", &lesson.into()),
-            None => self.reread(line::without_member(&self.line, "lesson")),
+            None => self.reread(&line::without_member(&self.line, "lesson")),
         }
     }
 
@@ -600,7 +400,7 @@ impl Row {
     /// The row with one of our keys set, every other byte as it was.
     fn with(&self, key: &'static str, value: &Value) -> Self {
         let before = KEYS.split(|known| *known == key).next().unwrap_or_default();
-        self.reread(line::with_member(
+        self.reread(&line::with_member(
             &self.line,
             key,
             &json::write(value),
@@ -610,8 +410,8 @@ impl Row {
 
     /// A changed line of this row. What we put in is of the right form, so reading it cannot fail; were it to, the row
     /// would stay as it was.
-    fn reread(&self, line: String) -> Self {
-        let row = Self::read(&line);
+    fn reread(&self, line: &str) -> Self {
+        let row = Self::read(line);
         debug_assert!(row.is_ok(), "{line}");
         row.unwrap_or_else(|_| self.clone())
     }
@@ -640,7 +440,6 @@ impl fmt::Display for Row {
 
 /// Labels as the object `expected`, in question order.
 fn labels_value(labels: &Labels) -> Object {
-    use decision::labels::Label;
     let value = |label| match label {
         Label::Choice(word, _) => Value::from(word),
         Label::Level(level) => i64::from(level).into(),
@@ -680,66 +479,4 @@ fn word_of<T>(
             })
         })
         .transpose()
-}
-
-/// A line that is no row.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RejectedLine {
-    /// From 1.
-    pub line: usize,
-    /// As it stands in the file.
-    pub text: String,
-    /// Why.
-    pub reason: String,
-}
-
-/// A dataset file that was read.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RowFile {
-    /// Its rows, in order.
-    pub rows: Vec<Row>,
-    /// Its other lines, for `dataset.jsonl.rejected`.
-    pub rejected: Vec<RejectedLine>,
-}
-
-/// Reads a dataset file. Blank lines count as nothing; a line that is no row, or repeats an id, is rejected by its number.
-#[must_use]
-pub fn read_file(text: &str) -> RowFile {
-    let mut file = RowFile::default();
-    let mut ids = std::collections::HashSet::new();
-    for (number, line) in lines(text) {
-        let row = Row::read(line).and_then(|row| {
-            if !row.id.is_empty() && !ids.insert(row.id.clone()) {
-                return Err(RowError::RepeatedId { id: row.id });
-            }
-            Ok(row)
-        });
-        match row {
-            Ok(row) => file.rows.push(row),
-            Err(error) => file.rejected.push(RejectedLine {
-                line: number,
-                text: line.to_owned(),
-                reason: error.to_string(),
-            }),
-        }
-    }
-    file
-}
-
-/// The lines of a JSONL file that are not blank, with their numbers from 1.
-pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let numbered = text.lines().enumerate().map(|(at, line)| (at + 1, line));
-    numbered.filter(|(_, line)| !line.trim().is_empty())
-}
-
-/// The rows as a file: one line each, a final line break.
-#[must_use]
-pub fn write_file<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
-    let mut text = String::new();
-    for row in rows {
-        text.push_str(&row.line);
-        text.push('\n');
-    }
-    text
 }

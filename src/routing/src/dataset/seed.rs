@@ -9,7 +9,10 @@ use decision::vocabulary::{Effort, Tier};
 use serde::Deserialize;
 
 use super::generator::Generator;
-use super::row::{InForce, NewRow, Row, Source};
+use super::origin::Source;
+use super::row::{NewRow, Row};
+use super::standing::InForce;
+use super::view::{DatasetView, Edit};
 use crate::memory::merge_key;
 
 /// Rows of a first use.
@@ -201,34 +204,43 @@ pub fn template_count() -> usize {
     TEMPLATES.len()
 }
 
-/// `count` rows with different requests, ids from `r00001`, stamped with the questions in force and without a time: the
-/// same bytes each time. Fewer where the templates do not give that many within 50 tries each.
-#[must_use]
-pub fn seed(count: usize, in_force: &InForce) -> Vec<Row> {
+/// `count` different requests, each with the template it was made from; the same each time. Every template gives at most
+/// ceil(count / templates) of them. Fewer where the templates do not give that many within 50 tries each.
+fn requests(count: usize) -> Vec<(&'static Template, String)> {
     let templates = &*TEMPLATES;
     let quota = count.div_ceil(templates.len().max(1));
     let mut generator = Generator::new(SEED);
-    let mut made = vec![0; templates.len()];
+    let mut given = vec![0; templates.len()];
     let mut known = HashSet::new();
-    let mut rows: Vec<Row> = Vec::with_capacity(count.min(SEED_COUNT));
+    let mut requests = Vec::with_capacity(count.min(SEED_COUNT));
     for _ in 0..count.saturating_mul(TRIES) {
-        if rows.len() == count {
+        if requests.len() == count {
             break;
         }
         let at = generator.below(templates.len());
-        let (Some(template), Some(made)) = (templates.get(at), made.get_mut(at)) else {
+        let (Some(template), Some(given)) = (templates.get(at), given.get_mut(at)) else {
             break;
         };
-        if *made == quota {
+        if *given == quota {
             continue;
         }
         let request = template.fill(&mut generator);
-        if !known.insert(merge_key(&request)) {
-            continue;
+        if known.insert(merge_key(&request)) {
+            *given += 1;
+            requests.push((template, request));
         }
-        *made += 1;
-        rows.push(Row::new(NewRow {
-            id: &format!("r{:05}", rows.len() + 1),
+    }
+    requests
+}
+
+/// `count` rows with different requests, ids from `r00001`, stamped with the questions in force and without a time: the
+/// same bytes each time. Fewer where the templates do not give that many.
+#[must_use]
+pub fn seed(count: usize, in_force: &InForce) -> Vec<Row> {
+    let made = requests(count).into_iter().enumerate();
+    made.map(|(at, (template, request))| {
+        Row::new(NewRow {
+            id: &format!("r{:05}", at + 1),
             request: &request,
             labels: &template.labels,
             source: Source::Synthetic,
@@ -240,7 +252,72 @@ pub fn seed(count: usize, in_force: &InForce) -> Vec<Row> {
             created: None,
             in_force,
             evidence: None,
-        }));
+        })
+    })
+    .collect()
+}
+
+/// The edit of a first use: [`SEED_COUNT`] rows for a dataset that never had one. Any other is left as it is.
+#[must_use]
+pub fn first_use(view: &DatasetView<'_>, in_force: &InForce) -> Edit {
+    let edit = view.edit();
+    if !view.rows.is_empty() || edit.highest_session_number > 0 {
+        return edit;
     }
-    rows
+    let puts = seed(SEED_COUNT, in_force);
+    Edit {
+        added: puts.len(),
+        ids: puts.iter().map(|row| row.id().to_owned()).collect(),
+        puts,
+        ..edit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_template_gives_its_share() {
+        let share = 11;
+        let made = requests(share * TEMPLATES.len());
+        for template in &*TEMPLATES {
+            let given = made
+                .iter()
+                .filter(|(from, _)| std::ptr::eq(*from, template));
+            assert_eq!(given.count(), share, "{:?}", template.parts);
+        }
+    }
+
+    #[test]
+    fn slots_have_values_that_differ() {
+        for template in &*TEMPLATES {
+            for slot in &template.slots {
+                let values: HashSet<&String> = slot.values.iter().collect();
+                assert!(
+                    values.len() >= 2 && values.len() == slot.values.len(),
+                    "{:?}",
+                    slot.values
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn refuses_templates_that_are_wrong() {
+        let slots = BTreeMap::from([("file".to_owned(), vec!["a".to_owned()])]);
+        let short = "test 1 single_file 0 0 1 qa-engineer unit_test wt";
+        let problem = |text: &str, labels: &str| {
+            let entry = TemplateEntry {
+                text: text.to_owned(),
+                labels: labels.to_owned(),
+            };
+            compile(&entry, &slots).err().unwrap_or_default()
+        };
+        assert_eq!(problem("a {file} b {file}", short), "");
+        assert_eq!(problem("a {folder}", short), "no slot `folder`");
+        assert_eq!(problem("a {file", short), "a `{` is not closed");
+        assert_eq!(problem("a", "test 1"), "expected 9 words, got 2");
+        assert_eq!(problem("a", &short.replace("wt", "wx")), "unknown tool `x`");
+    }
 }

@@ -4,8 +4,10 @@
 use decision::contract::Digest;
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
-use super::row::{InForce, Row, Split};
+use super::origin::Split;
+use super::row::Row;
 use super::split::split_of;
+use super::standing::InForce;
 
 /// Rows as canonical JSONL.
 #[derive(Debug, Clone, PartialEq, Eq)]

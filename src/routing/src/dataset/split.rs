@@ -7,7 +7,8 @@ use decision::json::{Object, Value, json_text};
 use sha1::{Digest as _, Sha1};
 
 use super::generator::Generator;
-use super::row::{Row, Source, Split};
+use super::origin::{Source, Split};
+use super::row::Row;
 use crate::assessment::TOLERANCE;
 use crate::memory::{Vector, Weights, merge_key, similarity};
 

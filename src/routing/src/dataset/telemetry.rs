@@ -8,7 +8,8 @@ use decision::vocabulary::{TaskType, Tier};
 use jiff::Timestamp;
 
 use super::evidence::Outcome;
-use super::row::{MAX_LINE_BYTES, RejectedLine, lines};
+use super::file::{RejectedLine, lines};
+use super::row::MAX_LINE_BYTES;
 use super::secrets::redact;
 use crate::assessment::Source;
 use crate::bounded::Ratio;

@@ -1,12 +1,13 @@
 //! What an operation on a dataset is given and what it gives back: the rows as they are, and the change to make. The
 //! store applies a change in one transaction and keeps the versions before it; nothing here is done in halves.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use decision::vocabulary::QuestionId;
 use serde::{Deserialize, Serialize};
 
-use super::row::{InForce, Row};
+use super::row::Row;
+use super::standing::InForce;
 
 /// The dataset of one tenant at one revision.
 #[derive(Debug, Clone, Copy)]
@@ -111,9 +112,8 @@ impl Edit {
     #[must_use]
     pub fn applied(&self, rows: &[Row]) -> Vec<Row> {
         let mut puts: HashMap<&str, &Row> = self.puts.iter().map(|row| (row.id(), row)).collect();
-        let kept = rows
-            .iter()
-            .filter(|row| !self.removes.iter().any(|id| id == row.id()));
+        let removes: HashSet<&str> = self.removes.iter().map(String::as_str).collect();
+        let kept = rows.iter().filter(|row| !removes.contains(row.id()));
         let mut after: Vec<Row> = kept
             .map(|row| puts.remove(row.id()).unwrap_or(row).clone())
             .collect();

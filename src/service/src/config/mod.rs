@@ -169,6 +169,20 @@ impl Layers {
         Ok(Some(Setting { value, source }))
     }
 
+    /// A value that must not be shown: what is printed says only that it is set.
+    ///
+    /// # Errors
+    /// When a layer has it in another form than one text.
+    pub fn secret(&mut self, key: &'static str) -> Result<Option<Setting<String>>, ConfigError> {
+        let found = self.optional(key)?;
+        if found.is_some()
+            && let Some((_, value, _)) = self.shown.last_mut()
+        {
+            *value = Some("\"(not shown)\"".to_owned());
+        }
+        Ok(found)
+    }
+
     /// A single value or its default.
     ///
     /// # Errors

@@ -185,7 +185,7 @@ fn tables_are_read_row_by_row_and_mistakes_name_the_row() {
             .iter()
             .map(|row| Ok((row.required("url")?, row.optional("weight")?)))
             .collect::<Result<Vec<(String, Option<u32>)>, ConfigError>>()?;
-        Ok((rows, layers.finish()?.to_string()))
+        Ok::<_, ConfigError>((rows, layers.finish()?.to_string()))
     };
     let (rows, shown) = read(GOOD).unwrap();
     assert_eq!(

@@ -8,17 +8,18 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use rusqlite::config::DbConfig;
 use rusqlite::ffi::ErrorCode;
 
-use super::connection::{File, reason};
+use super::connection::{BUSY, File, reason};
 use crate::error::OpenError;
 use crate::migrations;
-use crate::options::{Notice, StoreOptions};
+use crate::options::Notice;
 
 /// A file up to this size is read through when it is opened.
 const CHECKED_WHOLE: u64 = 8 << 20;
 /// Between two looks at a lock.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// What SQLite keeps beside its file.
 const COMPANIONS: [&str; 2] = ["-wal", "-shm"];
 
@@ -34,28 +35,29 @@ enum Unusable {
 ///
 /// # Errors
 /// When file or folder cannot be made, read or written, or another process keeps it locked.
-pub(crate) fn open(
-    path: &Path,
-    options: &StoreOptions,
-    now: Timestamp,
-) -> Result<(File, Vec<Notice>), OpenError> {
+pub(crate) fn open(path: &Path, now: Timestamp) -> Result<(File, Vec<Notice>), OpenError> {
     let refused = |reason: String| OpenError::File {
         path: path.to_owned(),
         reason,
     };
     let told = |error: io::Error| refused(error.to_string());
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        // Nor are its permissions ours to change.
+        return Err(refused("it is not a file".to_owned()));
+    }
     make_folder(path).map_err(told)?;
     // Of two processes that find a damaged file, one renames it and the other then finds a good one.
-    let _lock = lock(path, options.busy).map_err(told)?;
+    let gate = Gate::new(path).map_err(told)?;
+    let _turn = gate.enter().map_err(told)?;
     let mut notices = Vec::new();
-    if let Err(unusable) = inspect(path, options.busy) {
+    if let Err(unusable) = inspect(path) {
         notices.push(set_aside(path, unusable, now).map_err(refused)?);
     }
-    match up_to_date(path, options.busy) {
+    match up_to_date(path) {
         Ok(file) => Ok((file, notices)),
         Err(unusable) if notices.is_empty() => {
             notices.push(set_aside(path, unusable, now).map_err(refused)?);
-            match up_to_date(path, options.busy) {
+            match up_to_date(path) {
                 Ok(file) => Ok((file, notices)),
                 Err(Unusable::SetAside { reason, .. } | Unusable::Refused(reason)) => {
                     Err(refused(reason))
@@ -76,23 +78,42 @@ fn make_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Locks against other processes that open the same file.
-fn lock(path: &Path, busy: Duration) -> io::Result<fs::File> {
-    let file = private(&beside(path, ".lock"))?;
-    let until = Instant::now() + busy;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if Instant::now() < until => {
-                std::thread::sleep(LOOK_AGAIN);
+/// Where processes that want to write to the same file take turns: whoever has entered is the next to write. Without it,
+/// one that writes all the time takes the file again before another, which only looks now and then, finds it free.
+pub(super) struct Gate(fs::File);
+
+/// The right to be next; ends when it is dropped.
+pub(super) struct Turn<'a>(&'a fs::File);
+
+impl Gate {
+    pub(super) fn new(path: &Path) -> io::Result<Self> {
+        private(&beside(path, ".lock")).map(Self)
+    }
+
+    /// Waits for the ones before, but not for ever.
+    pub(super) fn enter(&self) -> io::Result<Turn<'_>> {
+        let until = Instant::now() + BUSY;
+        loop {
+            match self.0.try_lock() {
+                Ok(()) => return Ok(Turn(&self.0)),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    std::thread::sleep(LOOK_AGAIN);
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(io::Error::other(
+                        "another process is about to write to it and does not end",
+                    ));
+                }
+                Err(TryLockError::Error(error)) => return Err(error),
             }
-            Err(TryLockError::WouldBlock) => {
-                return Err(io::Error::other(
-                    "another process is opening it and does not end",
-                ));
-            }
-            Err(TryLockError::Error(error)) => return Err(error),
         }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        // It ends with the file, too.
+        let _ = self.0.unlock();
     }
 }
 
@@ -114,7 +135,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Looks whether an existing file is whole and of a version we know, as far as that takes little time.
-fn inspect(path: &Path, busy: Duration) -> Result<(), Unusable> {
+fn inspect(path: &Path) -> Result<(), Unusable> {
     let size = match fs::metadata(path) {
         Ok(found) => found.len(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -122,7 +143,11 @@ fn inspect(path: &Path, busy: Duration) -> Result<(), Unusable> {
     };
     let suspect = beside(path, SUSPECT);
     let thorough = size <= CHECKED_WHOLE || suspect.exists();
-    let file = File::connect(path, busy).map_err(|error| unusable(&error))?;
+    let file = File::connect(path).map_err(|error| unusable(&error))?;
+    // Whoever is last to close a file takes its log in; this look must not change a file that is not ours to use.
+    file.raw
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map_err(|error| unusable(&error))?;
     let version = version(&file)?;
     if version > migrations::newest() {
         let reason = format!(
@@ -132,7 +157,9 @@ fn inspect(path: &Path, busy: Duration) -> Result<(), Unusable> {
         let word = "newer";
         return Err(Unusable::SetAside { word, reason });
     }
-    check(&file, thorough)?;
+    if thorough || version > 0 {
+        check(&file, thorough)?;
+    }
     if thorough {
         let _ = fs::remove_file(suspect);
     }
@@ -219,11 +246,11 @@ fn set_aside(path: &Path, unusable: Unusable, now: Timestamp) -> Result<Notice, 
 }
 
 /// Connects, makes the file if there is none, and takes the steps it lacks.
-fn up_to_date(path: &Path, busy: Duration) -> Result<File, Unusable> {
+fn up_to_date(path: &Path) -> Result<File, Unusable> {
     let made = private(path).and_then(|file| file.set_permissions(Permissions::from_mode(0o600)));
     made.map_err(|error| Unusable::Refused(error.to_string()))?;
     let told = |error: rusqlite::Error| unusable(&error);
-    let file = File::connect(path, busy).map_err(told)?;
+    let file = File::connect(path).map_err(told)?;
     file.set_up().map_err(told)?;
     file.raw.execute_batch("BEGIN IMMEDIATE").map_err(told)?;
     for step in migrations::missing(version(&file)?) {

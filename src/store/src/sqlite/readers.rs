@@ -34,7 +34,7 @@ impl Readers {
                 path: path.to_owned(),
                 reason: super::connection::reason(&error),
             };
-            let mut file = File::connect(path, options.busy).map_err(told)?;
+            let mut file = File::connect(path).map_err(told)?;
             file.set_up().map_err(told)?;
             let queue = queue.clone();
             std::thread::Builder::new()

@@ -1,33 +1,29 @@
 //! The thread that writes: takes what waits, commits it as one transaction, then tells everybody.
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::watch;
 
 use super::connection::{File, now};
-use super::file;
-use crate::error::{SqlError, StoreError};
-use crate::options::StoreOptions;
-use crate::queue::{Command, Waiting};
+use super::file::{self, Gate};
+use crate::error::SqlError;
+use crate::queue::{Group, Pending, Waiting};
 use crate::sql::{Cache, Transaction};
 
 /// The first pause after a write that the disk did not take, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
+/// Between two looks at the queue in such a pause.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 struct Writer {
     file: File,
+    gate: Gate,
     path: PathBuf,
-    commands: mpsc::Receiver<Command>,
+    pending: Pending,
     up: watch::Sender<bool>,
-    group: usize,
     cache: Cache,
-    /// Not on disk yet, oldest first.
-    pending: VecDeque<Box<dyn Waiting>>,
     pause: Duration,
-    close: Option<oneshot::Sender<Result<(), StoreError>>>,
-    ended: bool,
 }
 
 /// Starts the thread.
@@ -37,21 +33,17 @@ struct Writer {
 pub(crate) fn start(
     file: File,
     path: PathBuf,
-    commands: mpsc::Receiver<Command>,
+    pending: Pending,
     up: watch::Sender<bool>,
-    options: &StoreOptions,
 ) -> std::io::Result<()> {
     let writer = Writer {
         file,
+        gate: Gate::new(&path)?,
         path,
-        commands,
+        pending,
         up,
-        group: options.group.max(1),
         cache: Cache::default(),
-        pending: VecDeque::new(),
         pause: PAUSES.0,
-        close: None,
-        ended: false,
     };
     std::thread::Builder::new()
         .name("store-writer".to_owned())
@@ -62,17 +54,16 @@ pub(crate) fn start(
 impl Writer {
     fn run(mut self) {
         loop {
-            self.gather();
             if self.pending.is_empty() {
-                if self.ended {
+                if self.pending.is_ended() {
                     break;
                 }
-                continue;
+                self.pending.receive_blocking();
             }
             if let Err(error) = self.write_group() {
                 self.away(&error);
-                if self.ended {
-                    return self.give_up(&error);
+                if self.pending.is_ended() {
+                    return self.pending.end(Err(error));
                 }
                 self.wait();
             }
@@ -80,91 +71,58 @@ impl Writer {
         // A reader may hold the log open; the next start takes it in then.
         let _ = self.file.script("PRAGMA wal_checkpoint(TRUNCATE)");
         drop(self.file);
-        if let Some(close) = self.close {
-            let _ = close.send(Ok(()));
-        }
+        self.pending.end(Ok(()));
     }
 
-    /// Takes what waits, up to a group; waits for the first if there is nothing.
-    fn gather(&mut self) {
-        if self.pending.is_empty() && !self.ended {
-            match self.commands.blocking_recv() {
-                Some(command) => self.take(command),
-                None => self.ended = true,
-            }
-        }
-        self.take_waiting();
-    }
-
-    fn take_waiting(&mut self) {
-        while self.pending.len() < self.group || self.ended {
-            match self.commands.try_recv() {
-                Ok(command) => self.take(command),
-                Err(_) => break,
-            }
-        }
-    }
-
-    fn take(&mut self, command: Command) {
-        match command {
-            Command::Write(entry) => self.pending.push_back(entry),
-            Command::Close(reply) => {
-                self.commands.close();
-                self.close = Some(reply);
-                self.ended = true;
-            }
-        }
-    }
-
-    /// Writes the first group of what is pending. An error means that the file takes no writes; what nobody waits for
-    /// is still pending then.
+    /// Writes a group. An error means that the file takes no writes; the group is pending again then.
     fn write_group(&mut self) -> Result<(), SqlError> {
-        self.pending.retain(|entry| !entry.is_abandoned());
-        let size = self.group.min(self.pending.len());
-        let mut group: Vec<_> = self.pending.drain(..size).collect();
-        let written = match self.transact(&mut group) {
-            Err(SqlError::Refused(_)) if group.len() > 1 => return self.one_by_one(group),
-            written => written,
-        };
-        match written {
-            Ok(()) => {
-                self.works();
-                group.into_iter().for_each(Waiting::committed);
-                Ok(())
-            }
-            Err(error @ SqlError::Refused(_)) => {
-                group.into_iter().for_each(|entry| entry.failed(&error));
-                Ok(())
-            }
-            Err(error @ SqlError::Away(_)) => {
-                self.keep(group);
-                Err(error)
-            }
+        let mut group = self.pending.next_group();
+        if group.is_empty() {
+            return Ok(());
         }
-    }
-
-    /// After one of a group was refused, each goes alone.
-    fn one_by_one(&mut self, group: Vec<Box<dyn Waiting>>) -> Result<(), SqlError> {
-        let mut group = group.into_iter();
-        while let Some(entry) = group.next() {
-            let mut alone = vec![entry];
-            match self.transact(&mut alone) {
-                Ok(()) => alone.into_iter().for_each(Waiting::committed),
-                Err(error @ SqlError::Refused(_)) => {
-                    alone.into_iter().for_each(|entry| entry.failed(&error));
-                }
-                Err(error @ SqlError::Away(_)) => {
-                    self.keep(alone.into_iter().chain(group).collect());
-                    return Err(error);
-                }
-            }
+        match self.transact(&mut group) {
+            Err(SqlError::Refused(_)) if group.len() > 1 => self.one_by_one(group)?,
+            written => self.settle(group, written)?,
         }
-        self.works();
         Ok(())
     }
 
-    fn transact(&mut self, group: &mut [Box<dyn Waiting>]) -> Result<(), SqlError> {
+    /// After one of a group was refused, each goes alone.
+    fn one_by_one(&mut self, group: Group) -> Result<(), SqlError> {
+        let mut group = group.into_iter();
+        while let Some(entry) = group.next() {
+            let mut alone = vec![entry];
+            let written = self.transact(&mut alone);
+            if matches!(written, Err(SqlError::Away(_))) {
+                self.pending.keep(group.collect());
+                return self.settle(alone, written);
+            }
+            self.settle(alone, written)?;
+        }
+        Ok(())
+    }
+
+    /// Tells those of a group what came of it, or keeps it for later.
+    fn settle(&mut self, group: Group, written: Result<(), SqlError>) -> Result<(), SqlError> {
+        match written {
+            Ok(()) => group.into_iter().for_each(Waiting::committed),
+            Err(error @ SqlError::Refused(_)) => {
+                group.into_iter().for_each(|entry| entry.failed(&error));
+            }
+            Err(error @ SqlError::Away(_)) => {
+                self.pending.keep(group);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn transact(&mut self, group: &mut Group) -> Result<(), SqlError> {
+        let place = self.path.display();
+        let turn = self.gate.enter();
+        let turn = turn.map_err(|error| SqlError::Away(format!("{place}: {error}")))?;
         self.file.script("BEGIN IMMEDIATE")?;
+        drop(turn);
         let written =
             apply(&mut self.file, &mut self.cache, group).and_then(|()| self.file.script("COMMIT"));
         if written.is_err() {
@@ -173,14 +131,10 @@ impl Writer {
                 let _ = self.file.script("ROLLBACK");
             }
         }
-        written
-    }
-
-    /// Puts what was not written back, in order.
-    fn keep(&mut self, group: Vec<Box<dyn Waiting>>) {
-        for entry in group.into_iter().rev() {
-            self.pending.push_front(entry);
+        if written.is_ok() {
+            self.works();
         }
+        written
     }
 
     fn works(&mut self) {
@@ -198,56 +152,24 @@ impl Writer {
         if self.file.is_damaged() {
             file::suspect(&self.path);
         }
-        self.take_waiting();
-        let (waited, held) = std::mem::take(&mut self.pending)
-            .into_iter()
-            .partition::<VecDeque<_>, _>(|entry| entry.is_acknowledged());
-        waited.into_iter().for_each(|entry| entry.failed(error));
-        self.pending = held;
+        self.pending.fail_acknowledged(error);
     }
 
     /// Until it is time to try again, or somebody waits for a write.
     fn wait(&mut self) {
         let until = Instant::now() + self.pause;
         self.pause = (self.pause * 2).min(PAUSES.1);
-        while Instant::now() < until {
-            match self.commands.try_recv() {
-                Ok(command) => {
-                    self.take(command);
-                    let asked = self
-                        .pending
-                        .back()
-                        .is_some_and(|last| last.is_acknowledged());
-                    if asked || self.ended {
-                        return;
-                    }
-                }
-                Err(mpsc::error::TryRecvError::Empty) => {
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-                Err(mpsc::error::TryRecvError::Disconnected) => {
-                    self.ended = true;
-                    return;
-                }
+        while Instant::now() < until && !self.pending.is_ended() {
+            if !self.pending.try_receive() {
+                std::thread::sleep(LOOK_AGAIN);
+            } else if self.pending.is_asked() {
+                return;
             }
-        }
-    }
-
-    fn give_up(mut self, error: &SqlError) {
-        let lost = self.pending.len();
-        tracing::error!(lost, %error, "the store is closed with writes that the disk did not take");
-        self.pending.clear();
-        if let Some(close) = self.close {
-            let _ = close.send(Err(error.clone().at("close the store")));
         }
     }
 }
 
-fn apply(
-    file: &mut File,
-    cache: &mut Cache,
-    group: &mut [Box<dyn Waiting>],
-) -> Result<(), SqlError> {
+fn apply(file: &mut File, cache: &mut Cache, group: &mut Group) -> Result<(), SqlError> {
     now(async {
         let mut transaction = Transaction::begin(file, cache).await?;
         for entry in group {

@@ -2,6 +2,7 @@
 
 mod datasets;
 mod decisions;
+#[allow(dead_code)]
 mod engines;
 mod fixtures;
 mod history;
@@ -16,6 +17,16 @@ macro_rules! suite {
                 #[tokio::test(flavor = "multi_thread")]
                 async fn $test() {
                     crate::$file::$test(&crate::engines::Database::sqlite()).await;
+                }
+            )+)+
+        }
+
+        mod postgres {
+            $($(
+                #[tokio::test(flavor = "multi_thread")]
+                #[ignore = "needs a PostgreSQL: cargo xtask test"]
+                async fn $test() {
+                    crate::$file::$test(&crate::engines::Database::postgres().await).await;
                 }
             )+)+
         }

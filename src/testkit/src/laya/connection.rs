@@ -196,7 +196,7 @@ async fn flood(
     length: usize,
     framed: impl Fn(&[u8]) -> Vec<u8>,
 ) -> io::Result<()> {
-    let filler = [b' '; 64 << 10];
+    let filler = vec![b' '; 64 << 10];
     let mut left = length;
     while left > 0 {
         let now = left.min(filler.len());

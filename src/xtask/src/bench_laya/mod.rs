@@ -14,6 +14,7 @@ mod table;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use clap::Args;
 use laya::checkpoint::{Shape, write_random};
@@ -51,6 +52,9 @@ pub(crate) struct Options {
 
 /// Calls of each case that are not counted.
 const WARM_UP: u32 = 2;
+/// Before each call: the threads of whoever was asked before spin for some 8 ms of processor time (torch's do), which the
+/// next one would pay for.
+const SETTLE: Duration = Duration::from_millis(50);
 
 /// Measures and prints.
 ///
@@ -177,6 +181,7 @@ fn measure(
         let mut times = vec![Vec::new(); running.len()];
         for round in 0..options.repetitions + WARM_UP {
             for ((side, _), times) in running.iter_mut().zip(&mut times) {
+                std::thread::sleep(SETTLE);
                 let timed = side.ask(case)?;
                 if timed.tokens != *tokens {
                     return Err(format!(

@@ -83,7 +83,7 @@ pub(super) fn markdown(lines: &[Line]) -> String {
         "| what | ours | original | ratio | bar | |\n|---|---|---|---|---|---|\n".to_owned();
     for line in lines {
         let original = line.original.map_or("–".to_owned(), |o| o.to_string());
-        let ratio = line.ratio().map_or("–".to_owned(), |r| format!("{r:.2}"));
+        let ratio = line.ratio().map_or("–".to_owned(), |r| format!("{r:.3}"));
         let bar = match line.bar {
             Bar::None => "–".to_owned(),
             Bar::Ratio(most) => format!("≤ {most:.2}"),
@@ -167,11 +167,11 @@ mod tests {
         for (line, row) in [
             (
                 line(450.0, Some(1000.0), Bar::Ratio(0.45)),
-                "| x | 450 ms | 1.00 s | 0.45 | ≤ 0.45 | ok |",
+                "| x | 450 ms | 1.00 s | 0.450 | ≤ 0.45 | ok |",
             ),
             (
                 line(460.0, Some(1000.0), Bar::Ratio(0.45)),
-                "| x | 460 ms | 1.00 s | 0.46 | ≤ 0.45 | **missed** |",
+                "| x | 460 ms | 1.00 s | 0.460 | ≤ 0.45 | **missed** |",
             ),
             (
                 line(460.0, None, Bar::Ratio(0.45)),

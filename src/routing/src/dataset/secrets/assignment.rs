@@ -100,26 +100,33 @@ enum Separator {
     Loose,
     /// `:`, which prose uses too.
     Colon,
-    /// `is`, or nothing behind an option of a command line.
+    /// `is`, in a language or another.
     Prose,
     /// The space behind `--password`.
     Option,
 }
 
+/// As much of a value as is looked at, in bytes. A text of nothing but names would cost its square otherwise.
+const LOOKED_AT: usize = 4096;
+
 pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
     let lowered = lower(text);
     for name in NAMES {
+        let mut covered = 0;
         for (at, _) in lowered.match_indices(name) {
             let end = at + name.len();
+            if at < covered {
+                continue;
+            }
             let Some((separator, start)) = separator(&lowered, at, end) else {
                 continue;
             };
             let value = value(text, start);
             if is_secret(value, separator, name) {
-                let start = value.start;
+                covered = value.end(text);
                 found.push(Secret {
                     kind: SecretKind::Assignment,
-                    range: start..start + value.text.len(),
+                    range: value.start..covered,
                 });
             }
         }
@@ -161,12 +168,12 @@ fn separator(lowered: &str, at: usize, end: usize) -> Option<(Separator, usize)>
             return Some((Separator::Prose, value_at(rest)));
         }
     }
-    let before = &lowered[..at];
-    let word = before
-        .rsplit(|c: char| c.is_whitespace())
-        .next()
-        .unwrap_or_default();
-    (gap && closed == rest && word.starts_with("--")).then(|| (Separator::Option, position(after)))
+    if !gap || closed != rest {
+        return None;
+    }
+    let word = lowered[..at].rsplit(char::is_whitespace).next();
+    word.is_some_and(|word| word.starts_with("--"))
+        .then(|| (Separator::Option, position(after)))
 }
 
 /// A value as it stands in the text.
@@ -177,9 +184,26 @@ struct Value<'a> {
     quoted: bool,
 }
 
+impl Value<'_> {
+    /// Where it ends, all of it.
+    fn end(&self, text: &str) -> usize {
+        let end = self.start + self.text.len();
+        if self.text.len() < LOOKED_AT - 8 {
+            return end;
+        }
+        let rest = &text[end..];
+        end + rest.find(ends_value).unwrap_or(rest.len())
+    }
+}
+
+/// What ends a value that has no quotes.
+fn ends_value(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '&')
+}
+
 /// The value that begins at `start`: what a pair of quotes holds, else all up to the next space or quote.
 fn value(text: &str, start: usize) -> Value<'_> {
-    let rest = &text[start..];
+    let rest = &text[start..text.floor_char_boundary(start + LOOKED_AT)];
     if let Some(quote) = rest
         .chars()
         .next()
@@ -193,8 +217,7 @@ fn value(text: &str, start: usize) -> Value<'_> {
             quoted: true,
         };
     }
-    let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '&');
-    let word = &rest[..rest.find(ends).unwrap_or(rest.len())];
+    let word = &rest[..rest.find(ends_value).unwrap_or(rest.len())];
     let word = word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '}', '>']);
     Value {
         start,

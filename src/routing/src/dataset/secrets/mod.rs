@@ -122,8 +122,8 @@ fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 
-/// Blocks from `-----BEGIN … PRIVATE KEY…-----` to their end, or to the end of the text where that is missing. A header
-/// without a key after it is none.
+/// Blocks from `-----BEGIN … PRIVATE KEY…-----` to their end, or to the next dashes or the end of the text where that is
+/// missing. A header without a key after it is none.
 fn private_keys(text: &str, found: &mut Vec<Secret>) {
     const BEGIN: &str = "-----BEGIN ";
     let mut from = 0;
@@ -136,25 +136,24 @@ fn private_keys(text: &str, found: &mut Vec<Secret>) {
             continue;
         }
         let body = body + 5;
-        let end = text[body..].find("-----END").map(|at| body + at);
-        let key = &text[body..end.unwrap_or(text.len())];
-        if !key
-            .split(|c| !is_base64(u8::try_from(c).unwrap_or(0)))
-            .any(|run| run.len() >= 16)
-        {
+        // No key holds dashes: the next ones end it, whether they close this block or open another.
+        let end = text[body..]
+            .find("-----")
+            .map_or(text.len(), |at| body + at);
+        from = end;
+        let runs = text[body..end].split(|c| !is_base64(u8::try_from(c).unwrap_or(0)));
+        if runs.map(str::len).max().unwrap_or(0) < 16 {
             continue;
         }
-        let end = end.map_or(text.len(), |end| {
-            let tail = end + "-----END".len();
-            text[tail..]
-                .find("-----")
-                .map_or(text.len(), |at| tail + at + 5)
-        });
+        let closing = text[end..]
+            .strip_prefix("-----END")
+            .and_then(|rest| rest.find("-----"));
+        let end = closing.map_or(end, |at| end + "-----END".len() + at + 5);
+        from = end;
         found.push(Secret {
             kind: SecretKind::PrivateKey,
             range: start..end,
         });
-        from = end;
     }
 }
 

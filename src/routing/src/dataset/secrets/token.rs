@@ -60,6 +60,11 @@ const PREFIXES: &[(&str, Alphabet, usize)] = &[
 /// Ids of access keys: this prefix and exactly 16 capitals and digits.
 const ACCESS_KEYS: [&str; 2] = ["AKIA", "ASIA"];
 
+/// Tokens of a chat service.
+const SLACK: [&str; 7] = [
+    "xoxa-", "xoxb-", "xoxe-", "xoxp-", "xoxr-", "xoxs-", "xapp-",
+];
+
 pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
     let bytes = text.as_bytes();
     let mut push = |start: usize, end: usize| {
@@ -69,8 +74,7 @@ pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
         });
     };
     for (prefix, alphabet, least) in PREFIXES {
-        for at in places(text, prefix) {
-            let end = run_end(bytes, at + prefix.len(), |byte| alphabet.has(byte));
+        for (at, end) in runs(text, prefix, *alphabet) {
             if end - at - prefix.len() >= *least {
                 push(at, end);
             }
@@ -85,23 +89,40 @@ pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
             }
         }
     }
-    for at in places(text, "sk-") {
-        let end = run_end(bytes, at + 3, |byte| Alphabet::Url.has(byte));
+    for (at, end) in runs(text, "sk-", Alphabet::Url) {
         if looks_drawn(&text[at + 3..end]) {
             push(at, end);
         }
     }
-    for at in places(text, "xox").chain(places(text, "xapp-")) {
-        let end = run_end(bytes, at, |byte| Alphabet::Url.has(byte));
-        let token = &text[at..end];
-        let is_slack = token.starts_with("xapp-")
-            || (matches!(bytes.get(at + 3), Some(b'a'..=b'z')) && bytes.get(at + 4) == Some(&b'-'));
-        if is_slack && token.len() >= 15 && has_digit(token) {
-            push(at, end);
+    for prefix in SLACK {
+        for (at, end) in runs(text, prefix, Alphabet::Url) {
+            if end - at >= 15 && has_digit(&text[at..end]) {
+                push(at, end);
+            }
         }
     }
     dotted(text, &mut push);
     webhooks(text, &mut push);
+}
+
+/// Where a prefix begins a word, and where the run of characters after it ends. One that lies in the run of the one
+/// before is left out: whatever is asked of a run, the longer one has it if the shorter has. So each character is
+/// looked at once.
+fn runs<'a>(
+    text: &'a str,
+    prefix: &'a str,
+    alphabet: Alphabet,
+) -> impl Iterator<Item = (usize, usize)> + 'a {
+    let mut covered = 0;
+    places(text, prefix).filter_map(move |at| {
+        if at < covered {
+            return None;
+        }
+        covered = run_end(text.as_bytes(), at + prefix.len(), |byte| {
+            alphabet.has(byte)
+        });
+        Some((at, covered))
+    })
 }
 
 /// Where a prefix begins a word.
@@ -130,8 +151,7 @@ fn looks_drawn(rest: &str) -> bool {
 fn dotted(text: &str, push: &mut impl FnMut(usize, usize)) {
     let bytes = text.as_bytes();
     let part = |at: usize| run_end(bytes, at, |byte| Alphabet::Url.has(byte));
-    for at in places(text, "eyJ") {
-        let header = part(at);
+    for (at, header) in runs(text, "eyJ", Alphabet::Url) {
         if header - at < 10 || !text[header..].starts_with(".eyJ") {
             continue;
         }
@@ -143,8 +163,7 @@ fn dotted(text: &str, push: &mut impl FnMut(usize, usize)) {
         };
         push(at, end);
     }
-    for at in places(text, "SG.") {
-        let first = part(at + 3);
+    for (at, first) in runs(text, "SG.", Alphabet::Url) {
         if first - at >= 19 && bytes.get(first) == Some(&b'.') {
             let second = part(first + 1);
             if second - first > 16 {

@@ -12,7 +12,7 @@ use laya::checkpoint::Shape;
 use serde_json::json;
 
 use super::side::{Kind, Running};
-use super::table::{Amount, Bar, Line, p50, percentile};
+use super::table::{Amount, Bar, Line, markdown, p50, percentile};
 use crate::command::root;
 use client::{Client, get, post};
 use server::Server;
@@ -58,14 +58,18 @@ pub(super) fn measure(plan: &Plan<'_>) -> Result<Vec<Line>, String> {
         log: plan.folder.join("serve.log"),
     };
     let mut lines = Vec::new();
+    let mut add = |measured: Vec<Line>| {
+        eprint!("{}", markdown(&measured));
+        lines.extend(measured);
+    };
 
     let server = program.start(&tiny)?;
-    lines.extend(single(&server)?);
-    lines.extend(crowd::measure(&server, plan.seconds, &r0())?);
-    lines.extend(crowd::against_batch(&server)?);
+    add(single(&server)?);
+    add(crowd::measure(&server, plan.seconds, &r0())?);
+    add(crowd::against_batch(&server)?);
     drop(server);
 
-    lines.extend(starts(&program, &tiny, plan)?);
+    add(starts(&program, &tiny, plan)?);
     Ok(lines)
 }
 

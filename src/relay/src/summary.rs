@@ -8,7 +8,7 @@ use routing::hidden_message::percent;
 
 use crate::terminal::{Styles, escape};
 
-pub(super) fn render(decision: &Decision, styles: Styles) -> String {
+pub(crate) fn render(decision: &Decision, styles: Styles) -> String {
     let selected = &decision.selected;
     let confidence = decision.assessment.confidence;
     let model = escape(selected.model.as_str()).into_owned();

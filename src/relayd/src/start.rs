@@ -1,0 +1,260 @@
+//! Runs a router that was put together: listeners, store, metrics, routes, tasks, and the end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus::Registry;
+use router::servers::{BreakerRule, Embedded, ServerMetrics, Servers, Target};
+use router::{ActivePolicy, METRICS_PREFIX, RouterMetrics, RouterParts, Service};
+use routing::decide::Client;
+use service::http::accept::{ConnectionLimits, serve};
+use service::http::{Admission, AdmissionLimits, Authority, HostRule, HttpMetrics, Origins, Stack};
+use service::listen::{ListenAddress, PortTaken, bind};
+use service::runtime::{RuntimeBuilder, RuntimeError, Signals, raise_file_limit};
+use service::telemetry::trace::{FLUSH_DEADLINE, TraceMetrics, TraceSettings, Traces};
+use service::telemetry::{BuildInfo, ProcessMetrics, RepeatedError};
+use store::{Location, Opened, Store, StoreOptions};
+use tokio::net::TcpListener;
+
+use crate::error::RelaydError;
+use crate::local_home::LocalHome;
+use crate::settings::RouterSettings;
+
+/// How long what waits for the store may take at the end.
+const CLOSE_DEADLINE: Duration = Duration::from_secs(5);
+/// Ports a `relayd local` takes when the default one is taken (design.md 7).
+const NEXT_PORTS: std::ops::RangeInclusive<u16> = 8738..=8747;
+
+/// A router that was put together.
+pub(crate) struct Start {
+    pub(crate) build: BuildInfo,
+    pub(crate) settings: RouterSettings,
+    pub(crate) policy: Arc<ActivePolicy>,
+    pub(crate) authority: Arc<Authority>,
+    pub(crate) client: Client,
+    pub(crate) breaker: BreakerRule,
+    pub(crate) targets: Vec<Target>,
+    /// The model inside.
+    pub(crate) embedded: Option<Embedded>,
+    pub(crate) location: Location,
+    /// Only of `relayd local`.
+    pub(crate) home: Option<LocalHome>,
+    pub(crate) traces: Option<TraceSettings>,
+}
+
+/// Runs it until a signal has drained it.
+pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
+    let Start {
+        build,
+        settings,
+        policy,
+        authority,
+        client,
+        breaker,
+        targets,
+        embedded,
+        location,
+        mut home,
+        traces,
+    } = start;
+    // Handlers first: a signal during start must not be lost.
+    let signals = Signals::of_process().map_err(RelaydError::start("handle signals"))?;
+    let open_files = raise_file_limit();
+    let listener = listen(&settings, home.is_some()).await?;
+    let admin = admin(&settings).await?;
+    let address = listener
+        .local_addr()
+        .map_err(RelaydError::start("read the address of the listener"))?;
+    let admin_address = admin
+        .local_addr()
+        .map_err(RelaydError::start("read the address of the admin port"))?;
+
+    let registered = RelaydError::start("register metrics");
+    let registry = Registry::new();
+    let metrics = Metrics::register(&registry, build, &policy).map_err(registered)?;
+    let traces = start_traces(traces.as_ref(), build, &metrics)
+        .map_err(RelaydError::start("register metrics"))?;
+    let servers = Servers::new(breaker, metrics.servers.clone());
+    servers.replace(targets)?;
+    let shared_store = matches!(location, Location::Postgres(_));
+    let store = open(location).await?;
+
+    let mut runtime = RuntimeBuilder::new(metrics.process.clone(), signals)
+        .admin(admin)
+        .start();
+    let router_ready = runtime.readiness().check("router");
+    let router = Service::new(RouterParts {
+        policy: policy.clone(),
+        client,
+        store: store.clone(),
+        shared_store,
+        servers,
+        laya_files: home.as_ref().map(|home| home.places.laya()),
+        metrics: metrics.router,
+        registry,
+        readiness: runtime.readiness(),
+        stack: Stack {
+            metrics: metrics.http,
+            task_panics: metrics.process.task_panics.clone(),
+            origins: Arc::new(Origins::new(
+                settings.allow_origin,
+                host_rule(settings.listen.value),
+            )),
+            authority: authority.clone(),
+            admission: Arc::new(Admission::new(AdmissionLimits::default())),
+            traces: traces.clone(),
+        },
+    });
+    if let Err(error) = router.warm_up().await {
+        tracing::warn!(%error, "what the store knows is read as soon as it answers");
+    }
+    let shutdown = runtime.shutdown();
+    let suppressed = metrics.process.log_suppressed;
+    for (name, task) in router.tasks(&suppressed, &shutdown) {
+        runtime.spawn(name, task);
+    }
+    if let Some(model) = embedded {
+        let shutdown = shutdown.clone();
+        runtime.spawn("model inside", async move { model.run(&shutdown).await });
+    }
+    runtime.spawn(
+        "router port",
+        serve(
+            listener,
+            router.app(),
+            ConnectionLimits::default(),
+            RepeatedError::new(suppressed.clone()),
+            shutdown.clone(),
+        ),
+    );
+    if matches!(*authority, Authority::Tokens(_)) {
+        runtime.spawn("token file", async move {
+            if let Authority::Tokens(file) = &*authority {
+                file.follow(&RepeatedError::new(suppressed), &shutdown)
+                    .await;
+            }
+        });
+    }
+    if let Some(home) = &mut home {
+        home.announce(address)?;
+    }
+    router_ready.ready();
+    tracing::info!(
+        %address,
+        admin_address = %admin_address,
+        policy = policy.policy.name,
+        revision = policy.policy.revision(),
+        open_files,
+        version = build.version,
+        "router is listening"
+    );
+    let wanted = &settings.admin_listen.value;
+    if admin_address.port() != wanted.0.port() && wanted.0.port() != 0 {
+        tracing::warn!(%wanted, taken = %admin_address, "admin port was taken, a free one is used");
+    }
+    let ended = runtime.run().await;
+    let at_once = matches!(ended, Err(RuntimeError::Interrupted { .. }));
+    if !at_once && let Err(error) = store.close(CLOSE_DEADLINE).await {
+        tracing::warn!(%error, "not everything that waited for the store was written");
+    }
+    traces.finish(if at_once {
+        Duration::ZERO
+    } else {
+        FLUSH_DEADLINE
+    });
+    Ok(ended?)
+}
+
+/// The port that was asked for. Where nobody asked, a laptop's router takes the next free one, and says so in
+/// `endpoint.json`.
+async fn listen(settings: &RouterSettings, is_local: bool) -> Result<TcpListener, RelaydError> {
+    let wanted = settings.listen.value;
+    let refused = match bind(wanted, PortTaken::Refuse).await {
+        Ok(listener) => return Ok(listener),
+        Err(error) => error,
+    };
+    if !is_local || settings.listen_was_asked_for() || !refused.is_taken() {
+        return Err(RelaydError::Listen(refused));
+    }
+    for port in NEXT_PORTS {
+        let mut next = wanted;
+        next.0.set_port(port);
+        if let Ok(listener) = bind(next, PortTaken::Refuse).await {
+            tracing::warn!(%wanted, taken = %next, "the router's port was taken, the next free one is used");
+            return Ok(listener);
+        }
+    }
+    Err(RelaydError::Listen(refused))
+}
+
+async fn admin(settings: &RouterSettings) -> Result<TcpListener, RelaydError> {
+    let taken = if settings.admin_was_asked_for() {
+        PortTaken::Refuse
+    } else {
+        PortTaken::TakeAnyFree
+    };
+    bind(settings.admin_listen.value, taken)
+        .await
+        .map_err(RelaydError::AdminListen)
+}
+
+async fn open(location: Location) -> Result<Store, RelaydError> {
+    let Opened { store, notices } = Store::open(location, StoreOptions::default()).await?;
+    for notice in notices {
+        tracing::warn!("{notice}");
+    }
+    Ok(store)
+}
+
+/// Everything that is counted.
+struct Metrics {
+    process: ProcessMetrics,
+    http: HttpMetrics,
+    router: RouterMetrics,
+    servers: ServerMetrics,
+}
+
+impl Metrics {
+    fn register(
+        registry: &Registry,
+        build: BuildInfo,
+        policy: &ActivePolicy,
+    ) -> prometheus::Result<Self> {
+        let process = ProcessMetrics::register(registry.clone(), build)?;
+        Ok(Self {
+            http: HttpMetrics::register(registry, METRICS_PREFIX)?,
+            router: RouterMetrics::register(registry, &policy.policy)?,
+            servers: ServerMetrics::register(registry, process.log_suppressed.clone())?,
+            process,
+        })
+    }
+}
+
+/// Where spans go. A collector that cannot be spoken to is no reason not to route.
+fn start_traces(
+    settings: Option<&TraceSettings>,
+    build: BuildInfo,
+    metrics: &Metrics,
+) -> prometheus::Result<Traces> {
+    let process = &metrics.process;
+    let counted = TraceMetrics::register(&process.registry)?;
+    let Some(settings) = settings else {
+        return Ok(Traces::off());
+    };
+    let errors = RepeatedError::new(process.log_suppressed.clone());
+    Ok(
+        Traces::start(settings, build, counted, errors).unwrap_or_else(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "traces are off");
+            Traces::off()
+        }),
+    )
+}
+
+/// Without tokens the host name is what tells a page of a browser from a client.
+fn host_rule(listen: ListenAddress) -> HostRule {
+    if listen.is_loopback() {
+        HostRule::LoopbackOnly
+    } else {
+        HostRule::Any
+    }
+}
