@@ -112,7 +112,7 @@ impl Answered {
         }
     }
 
-    fn is_first_answer(self) -> Value {
+    fn first_answer(self) -> Value {
         let shown = String::from_utf8_lossy(&self.body);
         let wanted = self.route.answers[0];
         assert_eq!(
@@ -217,23 +217,23 @@ async fn every_route_answers_what_it_documents() {
 
     done("openapi");
     for id in ["policy", "models", "contract", "health", "ready", "metrics"] {
-        walk.ask(id, |asking| asking).await.is_first_answer();
+        walk.ask(id, |asking| asking).await.first_answer();
         done(id);
     }
     let contract = walk.ask("contract", |asking| asking).await.json();
 
     let text = json!({"request": "Fix the date parser", "conversation_id": "c-1"});
     let explained = |asking: Asking| asking.query("explain=true").body(&text);
-    walk.ask("route", explained).await.is_first_answer();
+    walk.ask("route", explained).await.first_answer();
     let decided = walk.ask("route", |asking| asking.body(&text)).await;
-    let decision = decided.is_first_answer();
+    let decision = decided.first_answer();
     done("route");
 
     let failures = json!({"decision_id": decision["id"], "failures": [{"kind": "check_failed", "tool": "cargo"}]});
     let provider = json!({"decision_id": decision["id"], "provider_error": {"status": 429, "retry_after_ms": 5}});
     for body in [&failures, &provider] {
         let answer = walk.ask("escalate", |asking| asking.body(body)).await;
-        answer.is_first_answer();
+        answer.first_answer();
     }
     done("escalate");
 
@@ -243,7 +243,7 @@ async fn every_route_answers_what_it_documents() {
         "tool_failures": 0, "final": true, "usage": usage
     });
     let reported = walk.ask("outcomes", |asking| asking.body(&outcome)).await;
-    reported.is_first_answer();
+    reported.first_answer();
     let mut other = outcome.clone();
     other["result"] = "failure".into();
     let conflict = walk.ask("outcomes", |asking| asking.body(&other)).await;
@@ -255,7 +255,7 @@ async fn every_route_answers_what_it_documents() {
         "exercises": [{"request": "Fix the date parser", "labels": labels(), "lesson": "Dates come in three forms."}]
     });
     let learned = walk.ask("learn", |asking| asking.body(&lesson)).await;
-    let id = learned.is_first_answer()["ids"][0]
+    let id = learned.first_answer()["ids"][0]
         .as_str()
         .unwrap()
         .to_owned();
@@ -264,55 +264,50 @@ async fn every_route_answers_what_it_documents() {
     foreign.is(Slug::ContractMismatch);
     done("learn");
     let remembered = walk.ask("route", |asking| asking.body(&text)).await;
-    remembered.is_first_answer();
+    remembered.first_answer();
 
-    walk.ask("memory", |asking| asking).await.is_first_answer();
+    walk.ask("memory", |asking| asking).await.first_answer();
     done("memory");
     let query = |asking: Asking| asking.query("q=date%20parser&limit=5");
-    let found = walk.ask("memory_search", query).await.is_first_answer();
+    let found = walk.ask("memory_search", query).await.first_answer();
     assert_eq!(found["tasks"][0]["id"], *id);
     done("memory_search");
     let shown = walk
         .ask("memory_task", |asking| asking.with("id", &id))
         .await;
-    shown.is_first_answer();
+    shown.first_answer();
     done("memory_task");
     let patch = json!({"lesson": "Use the one date module."});
     let edit = |asking: Asking| asking.with("id", &id).body(&patch);
-    walk.ask("memory_edit", edit).await.is_first_answer();
+    walk.ask("memory_edit", edit).await.first_answer();
     done("memory_edit");
 
     let frozen = walk.ask("snapshot_freeze", |asking| asking).await;
-    let digest = frozen.is_first_answer()["digest"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let digest = frozen.first_answer()["digest"].as_str().unwrap().to_owned();
     done("snapshot_freeze");
     let file = walk
         .ask("snapshot", |asking| asking.with("digest", &digest))
         .await;
-    file.is_first_answer();
+    file.first_answer();
     done("snapshot");
 
     let query = |asking: Asking| asking.query("conversation_id=c-1&limit=1");
-    let page = walk.ask("decisions", query).await.is_first_answer();
+    let page = walk.ask("decisions", query).await.first_answer();
     assert!(page["next_cursor"].is_string(), "{page}");
     done("decisions");
     let one = decision["id"].as_str().unwrap();
     let stored = walk.ask("decision", |asking| asking.with("id", one)).await;
-    stored.is_first_answer();
+    stored.first_answer();
     done("decision");
     let query = |asking: Asking| asking.query("since=1d");
-    walk.ask("report", query).await.is_first_answer();
+    walk.ask("report", query).await.first_answer();
     done("report");
 
     let forget = |asking: Asking| asking.with("id", &id);
-    walk.ask("memory_forget", forget).await.is_first_answer();
+    walk.ask("memory_forget", forget).await.first_answer();
     done("memory_forget");
     let query = |asking: Asking| asking.query("all=true");
-    walk.ask("memory_forget_many", query)
-        .await
-        .is_first_answer();
+    walk.ask("memory_forget_many", query).await.first_answer();
     done("memory_forget_many");
 
     // No model is there; what one answers is Laya's, and tested with servers.
