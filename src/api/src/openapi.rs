@@ -203,7 +203,7 @@ fn error(form: ErrorForm, slugs: &[Slug]) -> Value {
         })
         .collect();
     let extra: &[&str] = match slugs.first().map(|slug| slug.status()) {
-        Some(401) => &["WWW-Authenticate"],
+        Some(401) if form == ErrorForm::Problem => &["WWW-Authenticate"],
         Some(429 | 503) => &["Retry-After"],
         _ => &[],
     };

@@ -6,11 +6,12 @@
 
 mod support;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
+use api::responses::ServingState;
 use decision::vocabulary::Tier;
 use http::Method;
 use prometheus::proto::{MetricFamily, MetricType};
@@ -189,7 +190,7 @@ that is possible, so that `rate()` sees their first event.
 
 fn page(families: &[MetricFamily]) -> String {
     let mut out = HEAD.to_owned();
-    let mut sets = BTreeSet::new();
+    let mut sets: BTreeMap<(String, Vec<String>), Vec<&str>> = BTreeMap::new();
     for family in families {
         let name = family.name();
         let mut shown = Vec::new();
@@ -199,7 +200,7 @@ fn page(families: &[MetricFamily]) -> String {
                 Words::Configured(what) => format!("`{label}` ({what})"),
             };
             if let Words::Closed(all) = words_of(name, &label) {
-                sets.insert((label.clone(), all));
+                sets.entry((label.clone(), all)).or_default().push(name);
             }
             shown.push(said);
         }
@@ -208,9 +209,16 @@ fn page(families: &[MetricFamily]) -> String {
         writeln!(out, "| `{name}` | {kind} | {labels} | {} |", family.help()).unwrap();
     }
     out.push_str("\n## Words of the labels\n\n");
-    for (label, all) in sets {
+    for ((label, all), metrics) in &sets {
+        let several = sets.keys().filter(|(other, _)| other == label).count() > 1;
+        let metrics: Vec<_> = metrics.iter().map(|name| format!("`{name}`")).collect();
+        let of = if several {
+            format!(" of {}", metrics.join(", "))
+        } else {
+            String::new()
+        };
         let all: Vec<_> = all.iter().map(|word| format!("`{word}`")).collect();
-        writeln!(out, "- `{label}`: {}", all.join(", ")).unwrap();
+        writeln!(out, "- `{label}`{of}: {}", all.join(", ")).unwrap();
     }
     out
 }
@@ -254,7 +262,7 @@ async fn a_callers_trace_reaches_the_model_server() {
     let looked_at = router.servers.clone();
     tokio::spawn(async move { looked_at.follow(&shutdown).await });
     let mut looks = 0;
-    while router.get("/health").await.1["ok"] != true {
+    while router.servers.serving().state == ServingState::RulesOnly {
         looks += 1;
         assert!(looks < 2000, "the server is never ready");
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -229,7 +229,7 @@ async fn every_route_answers_what_it_documents() {
     let decision = decided.is_first_answer();
     done("route");
 
-    let failures = json!({"decision_id": decision["id"], "failures": [{"kind": "test"}]});
+    let failures = json!({"decision_id": decision["id"], "failures": [{"kind": "check_failed", "tool": "cargo"}]});
     let provider = json!({"decision_id": decision["id"], "provider_error": {"status": 429, "retry_after_ms": 5}});
     for body in [&failures, &provider] {
         let answer = walk.ask("escalate", |asking| asking.body(body)).await;

@@ -170,7 +170,8 @@ pub(crate) fn paths_of(app: &axum::Router) -> BTreeSet<String> {
     let text = format!("{app:?}");
     let quoted = text.split('"').skip(1).step_by(2);
     quoted
-        .filter(|part| part.starts_with('/') && !part.contains("__private__"))
+        // What axum adds for paths that no route has.
+        .filter(|part| part.starts_with('/') && *part != "/" && !part.contains("__private__"))
         .map(str::to_owned)
         .collect()
 }
