@@ -265,14 +265,17 @@ impl Decider {
     }
 
     /// Remembers a decision here, and writes it with the next group.
-    fn keep(&self, tenant: &Tenant, decision: &Arc<Decision>, _client: Option<String>) {
+    fn keep(&self, tenant: &Tenant, decision: &Arc<Decision>, client: Option<String>) {
         if decision.selected.explored {
             let class = routing::outcome::class_of(decision);
             self.knowledge
                 .of(&tenant.0)
                 .change(|history| history.explored(class, decision.created));
         }
-        self.count(self.store.keep_decision(&tenant.0, decision.clone()));
+        self.count(
+            self.store
+                .keep_decision_for(&tenant.0, decision.clone(), client),
+        );
         self.remember(tenant, decision.clone());
     }
 

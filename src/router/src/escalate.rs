@@ -81,7 +81,7 @@ impl Decider {
             Ok(Some(stored)) => Ok(Running {
                 decision: Arc::new(stored.decision),
                 born_score: stored.born_score,
-                client: client_side(None),
+                client: client_side(stored.client.as_deref()),
             }),
             other => match (self.remembered(tenant, id), other) {
                 (Some(decision), _) => Ok(Running {
@@ -280,6 +280,7 @@ impl Decider {
             score: tally.score.get(),
             answer: text.clone(),
             new_decision: Some(decision.clone()),
+            client: serde_json::to_string(&running.client).ok(),
         };
         let stands = self
             .store

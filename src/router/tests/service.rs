@@ -212,6 +212,21 @@ async fn failures_move_a_task_and_the_same_failures_move_it_once() {
     let (_, up) = router.post("/v1/escalate", &report(second, 6)).await;
     assert_eq!(up["decision"]["selected"]["tier"], "strong", "{up}");
 
+    let own = json!({
+        "request": "Rename the author field", "providers": ["google"],
+        "settings": {"escalate_after_failures": 1}
+    });
+    let own = route(&router, own).await;
+    let (_, moved) = router.post("/v1/escalate", &report(&own, 1)).await;
+    assert_eq!(
+        moved["action"], "move",
+        "its client's threshold holds: {moved}"
+    );
+    assert_eq!(
+        moved["decision"]["selected"]["provider"], "google",
+        "its client's providers too"
+    );
+
     let limited = json!({"decision_id": first["id"], "provider_error": {"status": 429, "retry_after_ms": 30_000}});
     let (_, other) = router.post("/v1/escalate", &limited).await;
     assert_eq!(other["action"], "move", "{other}");

@@ -79,6 +79,8 @@ pub struct Escalation {
     pub answer: String,
     /// The decision that takes over.
     pub new_decision: Option<Arc<Decision>>,
+    /// What the client said of itself, for the decision that was made.
+    pub client: Option<String>,
 }
 
 /// A decision with what happened to it.
@@ -92,6 +94,8 @@ pub struct StoredDecision {
     pub outcomes: Vec<StoredOutcome>,
     /// Sum of failures at the escalation that made it; 0 otherwise.
     pub born_score: f64,
+    /// What the client said of itself when it asked, as it was kept.
+    pub client: Option<String>,
 }
 
 /// One attempt.

@@ -77,8 +77,8 @@ impl Server {
         };
         let app = stack.layered(Routes {
             open: Router::new().route("/health", get(|| async { "ok" })),
-            unqueued: Router::new(),
             guarded,
+            ..Routes::default()
         });
         Self {
             app,

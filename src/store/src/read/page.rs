@@ -97,6 +97,7 @@ impl Read for Page {
             Ok(StoredDecision {
                 corrected: row.flag(2)?,
                 born_score: row.real(3)?,
+                client: row.optional_text(5)?,
                 decision: write::decision::parse(&row.text(4)?)?,
                 outcomes: outcomes.remove(&id).unwrap_or_default(),
             })
@@ -118,10 +119,10 @@ fn place(row: &Row) -> Result<Cursor, SqlError> {
 
 impl Page {
     async fn rows(&self, connection: &mut dyn Connection) -> Result<Vec<Row>, SqlError> {
-        const ALL: &str = "SELECT created, id, corrected, born_score, body FROM relay_decisions \
+        const ALL: &str = "SELECT created, id, corrected, born_score, body, client FROM relay_decisions \
             WHERE tenant = $1 AND created >= $2 AND (created, id) < ($3, $4) \
             ORDER BY created DESC, id DESC LIMIT $5";
-        const OF_ONE: &str = "SELECT created, id, corrected, born_score, body FROM relay_decisions \
+        const OF_ONE: &str = "SELECT created, id, corrected, born_score, body, client FROM relay_decisions \
             WHERE tenant = $1 AND created >= $2 AND (created, id) < ($3, $4) AND conversation = $6 \
             ORDER BY created DESC, id DESC LIMIT $5";
         let (after, tenant) = (&self.after, &*self.tenant);

@@ -18,9 +18,20 @@ use crate::write::decision::whole;
 impl Store {
     /// Keeps a decision; one that explores is told in the change feed.
     pub fn keep_decision(&self, tenant: &Arc<str>, decision: Arc<Decision>) -> Kept {
+        self.keep_decision_for(tenant, decision, None)
+    }
+
+    /// The same with what its client said of itself, for the time in which the task goes on.
+    pub fn keep_decision_for(
+        &self,
+        tenant: &Arc<str>,
+        decision: Arc<Decision>,
+        client: Option<String>,
+    ) -> Kept {
         self.put(write::decision::KeepDecision {
             tenant: tenant.clone(),
             decision,
+            client,
         })
     }
 

@@ -18,6 +18,7 @@ const RECORD_BYTES: usize = 4096;
 pub(crate) struct KeepDecision {
     pub(crate) tenant: Arc<str>,
     pub(crate) decision: Arc<Decision>,
+    pub(crate) client: Option<String>,
 }
 
 impl Write for KeepDecision {
@@ -25,11 +26,18 @@ impl Write for KeepDecision {
     const WHAT: &'static str = "keep a decision";
 
     fn bytes(&self) -> usize {
-        bytes(&self.decision)
+        bytes(&self.decision) + self.client.as_ref().map_or(0, String::len)
     }
 
     async fn apply(&self, transaction: &mut Transaction<'_>) -> Result<(), SqlError> {
-        insert(transaction, &self.tenant, &self.decision, 0.0).await
+        insert(
+            transaction,
+            &self.tenant,
+            &self.decision,
+            0.0,
+            self.client.as_deref(),
+        )
+        .await
     }
 }
 
@@ -52,10 +60,11 @@ pub(crate) async fn insert(
     tenant: &Arc<str>,
     decision: &Decision,
     born_score: f64,
+    client: Option<&str>,
 ) -> Result<(), SqlError> {
     const PUT: &str = "INSERT INTO relay_decisions (tenant, id, created, conversation, kind, tier, source, profile, \
-        explored, cost, savings, born_score, corrected, body) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, $13) ON CONFLICT (tenant, id) DO NOTHING";
+        explored, cost, savings, born_score, corrected, client, body) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, $13, $14) ON CONFLICT (tenant, id) DO NOTHING";
     let selected = &decision.selected;
     let savings = decision
         .counterfactual
@@ -74,6 +83,7 @@ pub(crate) async fn insert(
         selected.estimate.cost_usd.map(|cost| cost.get()),
         savings,
         born_score,
+        client,
         json(decision)?,
     ];
     let inserted = transaction.execute(PUT, values).await?;

@@ -46,7 +46,8 @@ impl Write for KeepEscalation {
             return row.ok_or_else(gone)?.text(0);
         }
         if let Some(made) = &kept.new_decision {
-            decision::insert(transaction, &self.tenant, made, kept.score).await?;
+            let client = kept.client.as_deref();
+            decision::insert(transaction, &self.tenant, made, kept.score, client).await?;
         }
         Ok(kept.answer.clone())
     }

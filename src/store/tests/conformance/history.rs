@@ -254,6 +254,7 @@ pub(crate) async fn pruning_removes_what_is_old_and_what_is_too_much(database: &
         score: 3.0,
         answer: "a".to_owned(),
         new_decision: None,
+        client: None,
     };
     store
         .keep_escalation(&tenant, escalated, ago(100))

@@ -109,6 +109,7 @@ pub(crate) async fn an_escalation_is_answered_once(database: &Database) {
             score: 3.5,
             answer: answer.to_owned(),
             new_decision: Some(decision.clone()),
+            client: None,
         };
         (decision, kept)
     };

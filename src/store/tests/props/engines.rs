@@ -147,6 +147,7 @@ impl Case {
                     score: 1.5,
                     answer: format!("{number}"),
                     new_decision: Some(self.born[of].clone()),
+                    client: None,
                 };
                 format!("{:?}", store.keep_escalation(tenant, kept, at).await)
             }
