@@ -1,5 +1,8 @@
 //! Traces as a collector sees them, and what a request sees of a collector that is not there: nothing.
 
+// Helpers of tests fail like tests.
+#![allow(clippy::unwrap_used)]
+
 mod collector;
 
 use std::sync::{Arc, Mutex};
