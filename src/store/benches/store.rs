@@ -1,5 +1,7 @@
 //! How fast the store is: `cargo bench -p store [-- <postgres address>]`. Prints numbers; judges nothing.
 
+#![allow(clippy::unwrap_used)]
+
 #[allow(dead_code)]
 #[path = "../tests/conformance/fixtures.rs"]
 mod fixtures;

@@ -29,9 +29,10 @@ impl Migration {
         self.statements.to_owned()
     }
 
-    /// For SQLite, which compares texts by byte.
+    /// For SQLite, which compares texts by byte, and keeps rows in the order of a key only if that is called `INTEGER`.
     pub(crate) fn sqlite(&self) -> String {
-        self.statements.replace(" COLLATE \"C\"", "")
+        let plain = self.statements.replace(" COLLATE \"C\"", "");
+        plain.replace("BIGINT PRIMARY KEY", "INTEGER PRIMARY KEY")
     }
 }
 

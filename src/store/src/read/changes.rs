@@ -28,6 +28,7 @@ impl Read for After {
             last: self.0,
             events: Vec::with_capacity(rows.len()),
         };
+        let mut reader = event::Reader::default();
         let mut tenant: Arc<str> = Arc::from("");
         for mut row in rows {
             changes.last = row.count(0)?;
@@ -36,7 +37,7 @@ impl Read for After {
                 tenant = name.into();
             }
             let (kind, subject, body) = (row.text(2)?, row.text(3)?, row.text(4)?);
-            match event::read(&kind, subject, &body) {
+            match reader.read(&kind, subject, &body) {
                 Ok(Some(event)) => changes.events.push((tenant.clone(), event)),
                 Ok(None) => {}
                 // One bad line must not hide all others for ever.

@@ -1,6 +1,9 @@
 //! Events of the change feed as text. Evidence is an array without field names: a router reads all of 90 days when it
 //! starts.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -30,9 +33,9 @@ struct ObservationText(i64, bool, Ratio);
 struct UsedText(i64, u64, u64, u64, u64);
 
 #[derive(Serialize, Deserialize)]
-struct EvidenceText(
-    HistoryKey,
-    ModelRef,
+struct EvidenceText<'a>(
+    #[serde(borrow)] Cow<'a, str>,
+    #[serde(borrow)] Cow<'a, str>,
     Option<ObservationText>,
     Option<ObservationText>,
     Option<UsedText>,
@@ -66,7 +69,7 @@ fn observation(text: &ObservationText) -> Result<Observation, SqlError> {
     })
 }
 
-fn evidence_text(event: &EvidenceEvent) -> EvidenceText {
+fn evidence_text(event: &EvidenceEvent) -> EvidenceText<'_> {
     let used = event.used.map(|used| {
         let tokens = used.tokens;
         UsedText(
@@ -78,34 +81,12 @@ fn evidence_text(event: &EvidenceEvent) -> EvidenceText {
         )
     });
     EvidenceText(
-        event.class,
-        event.model.clone(),
+        event.class.to_string().into(),
+        event.model.as_str().into(),
         event.observation.as_ref().map(observation_text),
         event.replaces.as_ref().map(observation_text),
         used,
     )
-}
-
-fn evidence(text: EvidenceText) -> Result<EvidenceEvent, SqlError> {
-    let EvidenceText(class, model, seen, replaces, used) = text;
-    let used = used
-        .map(|UsedText(at, input, cached_input, cache_write, output)| {
-            let tokens = Tokens {
-                input,
-                cached_input,
-                cache_write,
-                output,
-            };
-            time(at).map(|at| Used { at, tokens })
-        })
-        .transpose()?;
-    Ok(EvidenceEvent {
-        class,
-        model,
-        observation: seen.as_ref().map(observation).transpose()?,
-        replaces: replaces.as_ref().map(observation).transpose()?,
-        used,
-    })
 }
 
 /// JSON of one of our own types.
@@ -158,23 +139,69 @@ async fn append(
     Ok(())
 }
 
-/// Reads an event back; nothing for kinds that a later version added.
-pub(crate) fn read(kind: &str, subject: String, body: &str) -> Result<Option<Event>, SqlError> {
-    let bad = |error: serde_json::Error| SqlError::unreadable(kind, &error);
-    Ok(Some(match kind {
-        EVIDENCE => Event::Evidence(evidence(serde_json::from_str(body).map_err(bad)?)?),
-        EXPLORED => {
-            let ExploredText(class, at) = serde_json::from_str(body).map_err(bad)?;
-            let at = time(at)?;
-            Event::Explored { class, at }
-        }
-        QUOTA => Event::Quota {
-            provider: subject,
-            state: serde_json::from_str(body).map_err(bad)?,
-        },
-        DATASET => Event::Dataset {
-            revision: serde_json::from_str(body).map_err(bad)?,
-        },
-        _ => return Ok(None),
-    }))
+/// Reads events back. Remembers the names it has seen: there are few, and a router reads them a hundred thousand times
+/// when it starts.
+#[derive(Default)]
+pub(crate) struct Reader {
+    classes: HashMap<String, HistoryKey>,
+    models: HashMap<String, ModelRef>,
+}
+
+impl Reader {
+    /// Reads an event; nothing for kinds that a later version added.
+    pub(crate) fn read(
+        &mut self,
+        kind: &str,
+        subject: String,
+        body: &str,
+    ) -> Result<Option<Event>, SqlError> {
+        let bad = |error: serde_json::Error| SqlError::unreadable(kind, &error);
+        Ok(Some(match kind {
+            EVIDENCE => Event::Evidence(self.evidence(serde_json::from_str(body).map_err(bad)?)?),
+            EXPLORED => {
+                let ExploredText(class, at) = serde_json::from_str(body).map_err(bad)?;
+                let at = time(at)?;
+                Event::Explored { class, at }
+            }
+            QUOTA => Event::Quota {
+                provider: subject,
+                state: serde_json::from_str(body).map_err(bad)?,
+            },
+            DATASET => Event::Dataset {
+                revision: serde_json::from_str(body).map_err(bad)?,
+            },
+            _ => return Ok(None),
+        }))
+    }
+
+    fn evidence(&mut self, text: EvidenceText<'_>) -> Result<EvidenceEvent, SqlError> {
+        let EvidenceText(class, model, seen, replaces, used) = text;
+        let used = used.map(|UsedText(at, input, cached_input, cache_write, output)| {
+            let tokens = Tokens {
+                input,
+                cached_input,
+                cache_write,
+                output,
+            };
+            time(at).map(|at| Used { at, tokens })
+        });
+        Ok(EvidenceEvent {
+            class: known(&mut self.classes, &class)?,
+            model: known(&mut self.models, &model)?,
+            observation: seen.as_ref().map(observation).transpose()?,
+            replaces: replaces.as_ref().map(observation).transpose()?,
+            used: used.transpose()?,
+        })
+    }
+}
+
+/// A name as what it stands for.
+fn known<T: Clone + FromStr>(names: &mut HashMap<String, T>, name: &str) -> Result<T, SqlError> {
+    if let Some(known) = names.get(name) {
+        return Ok(known.clone());
+    }
+    let bad = |_| SqlError::Refused("stored evidence names what is not known".to_owned());
+    let value: T = name.parse().map_err(bad)?;
+    names.insert(name.to_owned(), value.clone());
+    Ok(value)
 }

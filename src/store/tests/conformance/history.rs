@@ -62,7 +62,10 @@ pub(crate) async fn decisions_come_in_pages_newest_first(database: &Database) {
         own.map(|decision| decision.id).collect()
     };
     let query = DecisionQuery::default();
-    assert_eq!(pages(&store, &tenant, query.clone()).await, [ids.clone()]);
+    assert_eq!(
+        pages(&store, &tenant, query.clone()).await,
+        std::slice::from_ref(&ids)
+    );
     let by = |limit| DecisionQuery {
         limit,
         ..query.clone()

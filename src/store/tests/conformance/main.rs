@@ -1,5 +1,7 @@
 //! One suite for both engines: each function is given a way to open a store and must see the same.
 
+#![allow(clippy::unwrap_used)]
+
 mod datasets;
 mod decisions;
 #[allow(dead_code)]

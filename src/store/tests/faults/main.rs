@@ -1,5 +1,7 @@
 //! What must not be lost when something around the store breaks (engineering.md 14).
 
+#![allow(clippy::unwrap_used)]
+
 #[allow(dead_code)]
 #[path = "../conformance/engines.rs"]
 mod engines;

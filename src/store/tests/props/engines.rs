@@ -1,5 +1,7 @@
 //! Both engines, given the same calls, answer the same and hold the same in the end, for any calls.
 
+#![allow(clippy::unwrap_used)]
+
 #[allow(dead_code)]
 #[path = "../conformance/engines.rs"]
 mod engines;
