@@ -2,20 +2,16 @@
 
 use std::sync::Arc;
 
-use api::responses::{
-    ContractResponse, HealthResponse, ModelStatus, ModelsResponse, PolicyResponse, Serving,
-    ServingState,
-};
+use api::responses::{HealthResponse, ModelStatus, ModelsResponse, PolicyResponse, ServingState};
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
-use decision::vocabulary::QuestionId;
-use decision::{RELAY_DECISIONS_JSON, relay_contract};
+use decision::json::{self, Object};
 use jiff::Timestamp;
 use routing::bounded::Ratio;
 use routing::policy::Policy;
 use routing::registry::Entry;
-use service::http::{Tenant, json_response};
+use service::http::{Tenant, json_bytes, json_response};
 
 use crate::decide::Decider;
 use crate::knowledge::History;
@@ -56,7 +52,7 @@ pub(crate) async fn models(
         .collect();
     json_response(&ModelsResponse {
         tiers,
-        serving: Serving::rules_only(),
+        serving: decider.servers.serving(),
     })
 }
 
@@ -85,32 +81,33 @@ fn model_status(policy: &Policy, history: &History, entry: &Entry, now: Timestam
     }
 }
 
-pub(crate) async fn contract() -> Response {
-    let contract = relay_contract();
-    let file: serde_json::Value = serde_json::from_str(RELAY_DECISIONS_JSON).unwrap_or_default();
-    json_response(&ContractResponse {
-        digest: contract.digest().to_string(),
-        shape: contract.shape_digest().to_string(),
-        description: contract.description().to_owned(),
-        language: contract.language().to_owned(),
-        decisions: file.get("decisions").cloned().unwrap_or_default(),
-    })
+/// The questions in force in their order, which is part of their digest: hence the writer that keeps it.
+pub(crate) async fn contract(State(decider): State<Arc<Decider>>) -> Response {
+    let facts = decider.servers.facts();
+    let contract = facts.wording.contract();
+    let mut answer = Object::new();
+    answer.push("digest", contract.digest().to_string());
+    answer.push("shape", contract.shape_digest().to_string());
+    answer.push("description", contract.description());
+    answer.push("language", contract.language());
+    answer.push("decisions", contract.request_questions());
+    json_bytes(json::write(&answer.into()).into_bytes())
 }
 
 /// `ok` is true only while a model serves; rules alone are `degraded`.
-pub(crate) async fn health() -> Response {
-    let contract = relay_contract();
+pub(crate) async fn health(State(decider): State<Arc<Decider>>) -> Response {
+    let facts = decider.servers.facts();
+    let contract = facts.wording.contract();
+    let serves = facts.serving.state != ServingState::RulesOnly;
+    let questions = contract.questions().iter();
     json_response(&HealthResponse {
-        ok: false,
-        status: "degraded".to_owned(),
-        model: None,
-        decisions: QuestionId::ALL
-            .iter()
-            .map(|id| id.as_str().to_owned())
-            .collect(),
+        ok: serves,
+        status: if serves { "ok" } else { "degraded" }.to_owned(),
+        model: facts.serving.champion.filter(|_| serves),
+        decisions: questions.map(|question| question.id.clone()).collect(),
         contract: contract.digest().to_string(),
         shape: contract.shape_digest().to_string(),
-        device: None,
-        serving: ServingState::RulesOnly,
+        device: facts.serving.device,
+        serving: facts.serving.state,
     })
 }
