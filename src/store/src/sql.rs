@@ -1,16 +1,18 @@
 //! The little of SQL that both engines share: values, rows and a connection. Every statement is written once, with
 //! `$1`-style places; integers are 64 bits, times are milliseconds since 1970, ids and JSON are text.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use routing::quota::QuotaState;
 use uuid::Uuid;
 
 use crate::error::SqlError;
 use crate::records::Dataset;
+use crate::write::quota;
 
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -220,8 +222,18 @@ pub(crate) struct Transaction<'a> {
     pub(crate) connection: &'a mut dyn Connection,
     /// Datasets as this transaction left them.
     pub(crate) cache: &'a mut Cache,
+    /// Quota that this transaction looked at, by tenant and provider; what it changed is written once, at its end.
+    pub(crate) quota: BTreeMap<(Arc<str>, String), Quota>,
     first: i64,
     next: i64,
+}
+
+/// A provider's quota in a transaction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Quota {
+    pub(crate) state: QuotaState,
+    /// Whether it is not what is stored.
+    pub(crate) changed: bool,
 }
 
 /// What a writer remembers from one transaction to the next; to be thrown away when one is rolled back.
@@ -253,6 +265,7 @@ impl<'a> Transaction<'a> {
         Ok(Self {
             connection,
             cache,
+            quota: BTreeMap::new(),
             first,
             next: first,
         })
@@ -265,9 +278,10 @@ impl<'a> Transaction<'a> {
         change
     }
 
-    /// Writes how many numbers were used; the engine commits after it.
-    pub(crate) async fn end(self) -> Result<(), SqlError> {
+    /// Writes the quota that changed and how many numbers were used; the engine commits after it.
+    pub(crate) async fn end(mut self) -> Result<(), SqlError> {
         const PUT: &str = "UPDATE relay_counter SET value = $1 WHERE id = 1";
+        quota::store(&mut self).await?;
         let last = self.next - 1;
         if last > self.first {
             self.connection.execute(PUT, values![last]).await?;

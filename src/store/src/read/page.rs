@@ -154,9 +154,10 @@ impl Page {
         newest: Cursor,
         oldest: Cursor,
     ) -> Result<HashMap<String, Vec<StoredOutcome>>, SqlError> {
+        // SQLite takes the tables of a cross join in this order; left to itself it walks over all outcomes.
         const GET: &str = "SELECT o.report, o.corrected, o.recorded, o.decision FROM relay_decisions d \
-            JOIN relay_outcomes o ON o.tenant = d.tenant AND o.decision = d.id \
-            WHERE d.tenant = $1 AND (d.created, d.id) >= ($2, $3) AND (d.created, d.id) <= ($4, $5) \
+            CROSS JOIN relay_outcomes o WHERE o.tenant = d.tenant AND o.decision = d.id \
+            AND d.tenant = $1 AND (d.created, d.id) >= ($2, $3) AND (d.created, d.id) <= ($4, $5) \
             AND (CAST($6 AS TEXT) IS NULL OR d.conversation = $6) ORDER BY o.decision, o.attempt";
         let values = values![
             &*self.tenant,

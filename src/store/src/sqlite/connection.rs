@@ -106,9 +106,7 @@ impl File {
                     ValueRef::Null => Value::Null,
                     ValueRef::Integer(value) => Value::Int(value),
                     ValueRef::Real(value) => Value::Real(value),
-                    ValueRef::Text(text) | ValueRef::Blob(text) => {
-                        Value::Text(String::from_utf8_lossy(text).into_owned())
-                    }
+                    ValueRef::Text(text) | ValueRef::Blob(text) => Value::Text(owned(text)),
                 })
             });
             all.push(Row(values.collect::<rusqlite::Result<_>>()?));
@@ -135,6 +133,14 @@ impl File {
             | None => SqlError::Refused(said),
             Some(_) => SqlError::Away(said),
         }
+    }
+}
+
+/// SQLite's texts are what was put in, unless the file is damaged.
+fn owned(text: &[u8]) -> String {
+    match str::from_utf8(text) {
+        Ok(text) => text.to_owned(),
+        Err(_) => String::from_utf8_lossy(text).into_owned(),
     }
 }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::decision::find;
-use super::outcome::{attempt_of, correct};
+use super::outcome::{correct, last_attempt};
 use crate::error::SqlError;
 use crate::sql::{Transaction, Write, values};
 
@@ -23,22 +23,13 @@ impl Write for Correct {
 
     async fn apply(&self, transaction: &mut Transaction<'_>) -> Result<(), SqlError> {
         const MARK: &str = "UPDATE relay_decisions SET corrected = 1 WHERE tenant = $1 AND id = $2";
-        let Some(found) = find(transaction, &self.tenant, self.decision).await? else {
+        let Some(decision) = find(transaction, &self.tenant, self.decision).await? else {
             return Ok(());
         };
-        match attempt_of(transaction, &self.tenant, self.decision, None).await? {
-            Some(known) if known.outcome.corrected => Ok(()),
+        match last_attempt(transaction, &self.tenant, self.decision).await? {
+            Some(known) if known.corrected => Ok(()),
             Some(known) => {
-                let decision = &found.decision;
-                correct(
-                    transaction,
-                    &self.tenant,
-                    decision,
-                    &known.outcome,
-                    true,
-                    self.now,
-                )
-                .await
+                correct(transaction, &self.tenant, &decision, &known, true, self.now).await
             }
             None => {
                 let values = values![&*self.tenant, self.decision];

@@ -104,27 +104,15 @@ const fn kind(kind: DecisionKind) -> &'static str {
     }
 }
 
-/// A decision as it is stored, for writes that go on from it.
-pub(crate) struct Found {
-    pub(crate) decision: Decision,
-    pub(crate) corrected: bool,
-}
-
 /// Looks a tenant's decision up.
 pub(crate) async fn find(
     transaction: &mut Transaction<'_>,
     tenant: &Arc<str>,
     id: Uuid,
-) -> Result<Option<Found>, SqlError> {
-    const GET: &str = "SELECT body, corrected FROM relay_decisions WHERE tenant = $1 AND id = $2";
+) -> Result<Option<Decision>, SqlError> {
+    const GET: &str = "SELECT body FROM relay_decisions WHERE tenant = $1 AND id = $2";
     let row = transaction.first(GET, values![&**tenant, id]).await?;
-    row.map(|mut row| {
-        Ok(Found {
-            decision: parse(&row.text(0)?)?,
-            corrected: row.flag(1)?,
-        })
-    })
-    .transpose()
+    row.map(|mut row| parse(&row.text(0)?)).transpose()
 }
 
 /// Reads a stored record.

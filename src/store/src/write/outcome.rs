@@ -8,7 +8,7 @@ use routing::outcome::{OutcomeReport, correction_event, first_event, observe};
 use routing::record::Decision;
 use uuid::Uuid;
 
-use super::decision::find;
+use super::decision;
 use super::event::{append_evidence, json};
 use super::quota;
 use crate::error::SqlError;
@@ -37,13 +37,11 @@ impl Write for RecordOutcome {
     }
 
     async fn apply(&self, transaction: &mut Transaction<'_>) -> Result<Recorded, SqlError> {
-        let id = self.report.decision_id;
-        let Some(found) = find(transaction, &self.tenant, id).await? else {
+        let Some(found) = self.find(transaction).await? else {
             return Ok(Recorded::UnknownDecision);
         };
         let decision = Arc::new(found.decision);
-        let attempt = self.report.attempt;
-        let Some(known) = attempt_of(transaction, &self.tenant, id, Some(attempt)).await? else {
+        let Some(known) = found.known else {
             let corrected = self.report.corrected.unwrap_or(found.corrected);
             self.insert(transaction, &decision, corrected).await?;
             return Ok(Recorded::New { decision });
@@ -73,7 +71,34 @@ impl Write for RecordOutcome {
     }
 }
 
+/// What a report is about.
+struct Found {
+    decision: Decision,
+    /// Whether the user called it wrong before any attempt was reported.
+    corrected: bool,
+    /// The attempt, if it is recorded.
+    known: Option<Known>,
+}
+
 impl RecordOutcome {
+    async fn find(&self, transaction: &mut Transaction<'_>) -> Result<Option<Found>, SqlError> {
+        // Both at once: the way to the server and back is what an outcome costs.
+        const GET: &str = "SELECT o.report, o.corrected, o.recorded, o.answer, d.body, d.corrected \
+            FROM relay_decisions d LEFT JOIN relay_outcomes o \
+            ON o.tenant = d.tenant AND o.decision = d.id AND o.attempt = $3 WHERE d.tenant = $1 AND d.id = $2";
+        let report = &self.report;
+        let values = values![&*self.tenant, report.decision_id, report.attempt];
+        let Some(mut row) = transaction.first(GET, values).await? else {
+            return Ok(None);
+        };
+        let is_known = row.optional_int(2)?.is_some();
+        Ok(Some(Found {
+            known: is_known.then(|| known(&mut row)).transpose()?,
+            decision: decision::parse(&row.text(4)?)?,
+            corrected: row.flag(5)?,
+        }))
+    }
+
     async fn insert(
         &self,
         transaction: &mut Transaction<'_>,
@@ -108,7 +133,7 @@ impl RecordOutcome {
         if let Some(cost) = cost {
             let provider = &decision.selected.provider;
             let state = quota::state(transaction, tenant, provider).await?;
-            quota::put(transaction, tenant, provider, state.after_cost(cost, now)).await?;
+            quota::put(transaction, tenant, provider, state.after_cost(cost, now));
         }
         Ok(())
     }
@@ -124,40 +149,31 @@ fn counts(decision: &Decision, report: &OutcomeReport, corrected: bool, at: Time
 }
 
 /// An attempt with the answer that was given.
-pub(crate) struct Known {
-    pub(crate) outcome: StoredOutcome,
+struct Known {
+    outcome: StoredOutcome,
     answer: Option<String>,
 }
 
-/// The attempt of this number, or the last one.
-pub(crate) async fn attempt_of(
+/// Reads `report, corrected, recorded, answer` from the first four columns.
+fn known(row: &mut Row) -> Result<Known, SqlError> {
+    Ok(Known {
+        outcome: parse(row)?,
+        answer: row.optional_text(3)?,
+    })
+}
+
+/// The last attempt of a decision.
+pub(crate) async fn last_attempt(
     transaction: &mut Transaction<'_>,
     tenant: &Arc<str>,
     decision: Uuid,
-    attempt: Option<u32>,
-) -> Result<Option<Known>, SqlError> {
-    const ONE: &str = "SELECT report, corrected, recorded, answer FROM relay_outcomes \
-        WHERE tenant = $1 AND decision = $2 AND attempt = $3";
-    const LAST: &str = "SELECT report, corrected, recorded, answer FROM relay_outcomes \
+) -> Result<Option<StoredOutcome>, SqlError> {
+    const LAST: &str = "SELECT report, corrected, recorded FROM relay_outcomes \
         WHERE tenant = $1 AND decision = $2 ORDER BY attempt DESC LIMIT 1";
-    let row = match attempt {
-        Some(attempt) => {
-            let values = values![&**tenant, decision, attempt];
-            transaction.first(ONE, values).await?
-        }
-        None => {
-            transaction
-                .first(LAST, values![&**tenant, decision])
-                .await?
-        }
-    };
-    row.map(|mut row| {
-        Ok(Known {
-            outcome: parse(&mut row)?,
-            answer: row.optional_text(3)?,
-        })
-    })
-    .transpose()
+    let row = transaction
+        .first(LAST, values![&**tenant, decision])
+        .await?;
+    row.map(|mut row| parse(&mut row)).transpose()
 }
 
 /// Reads `report, corrected, recorded` from the first three columns.

@@ -10,34 +10,53 @@ use routing::quota::QuotaState;
 use super::event::json;
 use crate::error::SqlError;
 use crate::records::ProviderFaultReport;
-use crate::sql::{Transaction, Write, values};
+use crate::sql::{Quota, Transaction, Write, values};
 
-/// What is stored of a provider.
+/// What is known of a provider, with what this transaction changed.
 pub(crate) async fn state(
     transaction: &mut Transaction<'_>,
     tenant: &Arc<str>,
     provider: &str,
 ) -> Result<QuotaState, SqlError> {
     const GET: &str = "SELECT state FROM relay_quota WHERE tenant = $1 AND provider = $2";
+    let key = (tenant.clone(), provider.to_owned());
+    if let Some(known) = transaction.quota.get(&key) {
+        return Ok(known.state);
+    }
     let row = transaction.first(GET, values![&**tenant, provider]).await?;
-    let Some(mut row) = row else {
-        return Ok(QuotaState::default());
+    let state = match row {
+        None => QuotaState::default(),
+        Some(mut row) => serde_json::from_str(&row.text(0)?)
+            .map_err(|error| SqlError::unreadable("quota", &error))?,
     };
-    serde_json::from_str(&row.text(0)?).map_err(|error| SqlError::unreadable("quota", &error))
+    let changed = false;
+    transaction.quota.insert(key, Quota { state, changed });
+    Ok(state)
 }
 
-/// Stores a state; the feed tells the latest one.
-pub(crate) async fn put(
+/// Changes a state.
+pub(crate) fn put(
     transaction: &mut Transaction<'_>,
     tenant: &Arc<str>,
     provider: &str,
     state: QuotaState,
-) -> Result<(), SqlError> {
+) {
+    let key = (tenant.clone(), provider.to_owned());
+    let changed = true;
+    transaction.quota.insert(key, Quota { state, changed });
+}
+
+/// Stores what the transaction changed; the feed tells the latest state.
+pub(crate) async fn store(transaction: &mut Transaction<'_>) -> Result<(), SqlError> {
     const PUT: &str = "INSERT INTO relay_quota (tenant, provider, change, state) VALUES ($1, $2, $3, $4) \
         ON CONFLICT (tenant, provider) DO UPDATE SET change = excluded.change, state = excluded.state";
-    let change = transaction.change();
-    let values = values![&**tenant, provider, change, json(&state)?];
-    transaction.execute(PUT, values).await?;
+    for ((tenant, provider), quota) in std::mem::take(&mut transaction.quota) {
+        if quota.changed {
+            let change = transaction.change();
+            let values = values![&*tenant, provider, change, json(&quota.state)?];
+            transaction.execute(PUT, values).await?;
+        }
+    }
     Ok(())
 }
 
@@ -56,7 +75,7 @@ impl Write for Measure {
     async fn apply(&self, transaction: &mut Transaction<'_>) -> Result<QuotaState, SqlError> {
         let before = state(transaction, &self.tenant, &self.provider).await?;
         let after = before.after_measure(self.left, self.resets);
-        put(transaction, &self.tenant, &self.provider, after).await?;
+        put(transaction, &self.tenant, &self.provider, after);
         Ok(after)
     }
 }
@@ -83,7 +102,7 @@ impl Write for Fault {
         let mut quota = state(transaction, tenant, &report.provider).await?;
         if let Some(fault) = report.fault {
             quota = quota.after_fault(fault, report.retry_after, self.now);
-            put(transaction, tenant, &report.provider, quota).await?;
+            put(transaction, tenant, &report.provider, quota);
         }
         Ok((quota, self.count(transaction).await?))
     }
