@@ -138,7 +138,7 @@ impl Decider {
         let waits = if self.shared_store {
             LOOK_AGAIN.len()
         } else {
-            1
+            2
         };
         LOOK_AGAIN.into_iter().take(waits)
     }

@@ -136,6 +136,7 @@ impl Task {
                     () = self.writer.pending.receive() => {}
                 }
             }
+            self.writer.pending.gather().await;
             self.write_group(&mut connected).await?;
         }
     }

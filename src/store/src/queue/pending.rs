@@ -1,11 +1,17 @@
 //! What a writer took out of the queue and has not written yet, oldest first.
 
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Command, Waiting};
 use crate::error::{SqlError, StoreError};
+
+/// How long a write that nobody waits for may wait for others.
+const GATHER: Duration = Duration::from_millis(25);
+/// How soon one that somebody waits for is seen meanwhile.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// Writes that go into one transaction.
 pub(crate) type Group = Vec<Box<dyn Waiting>>;
@@ -80,6 +86,29 @@ impl Pending {
                 false
             }
         }
+    }
+
+    /// Lets more come while nobody waits for what is pending: fewer and larger transactions leave machine and disk to
+    /// those who ask.
+    pub(crate) async fn gather(&mut self) {
+        let until = Instant::now() + GATHER;
+        while !self.is_due(until) {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// The same for a thread.
+    pub(crate) fn gather_blocking(&mut self) {
+        let until = Instant::now() + GATHER;
+        while !self.is_due(until) {
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn is_due(&mut self, until: Instant) -> bool {
+        while self.entries.len() < self.group && self.try_receive() {}
+        let waited_for = self.entries.iter().any(|entry| entry.is_acknowledged());
+        waited_for || self.ended || self.entries.len() >= self.group || Instant::now() >= until
     }
 
     fn take(&mut self, command: Command) {

@@ -60,6 +60,7 @@ impl Writer {
                 }
                 self.pending.receive_blocking();
             }
+            self.pending.gather_blocking();
             if let Err(error) = self.write_group() {
                 self.away(&error);
                 if self.pending.is_ended() {
