@@ -356,3 +356,38 @@ async fn rows_are_frozen_under_their_digest() {
     );
     assert_eq!(router.get("/v1/dataset/snapshots/x").await.0, 422);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_says_how_much_of_a_request_is_kept() {
+    use routing::policy::RequestTextPrivacy::{Full, Hashed, None as Nothing};
+    for (mode, text, digest) in [
+        (Full, true, true),
+        (Hashed, false, true),
+        (Nothing, false, false),
+    ] {
+        let mut policy = std::sync::Arc::into_inner(built_in_policy()).unwrap();
+        policy.policy.source.request_text = Some(mode);
+        let router = TestRouter::start(&std::sync::Arc::new(policy)).await;
+        let body = json!({"request": "Fix the marker 7f3a", "conversation_id": "c"});
+        let decision = route(&router, body).await;
+        assert_eq!(decision.get("request").is_some(), text, "{mode:?}");
+        assert_eq!(decision["request_digest"] != "", digest, "{mode:?}");
+        let next = json!({"request": "also in the footer", "conversation_id": "c"});
+        assert_eq!(
+            route(&router, next).await["follow_up"],
+            "amendment",
+            "{mode:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_example_of_the_readme_is_learned() {
+    let router = TestRouter::start(&built_in_policy()).await;
+    let body: Value =
+        serde_json::from_str(include_str!("../../../docs/examples/learned-task.json")).unwrap();
+    let (status, answer) = router.post("/v1/learn", &body).await;
+    assert_eq!(status, 200, "{answer}");
+    let decision = route(&router, json!({"request": "fix date parser"})).await;
+    assert_eq!(decision["assessment"]["source"], "memory");
+}

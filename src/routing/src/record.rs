@@ -51,9 +51,9 @@ pub struct Decision {
     pub kind: DecisionKind,
     /// How the text relates to the one before.
     pub follow_up: FollowUp,
-    /// SHA-256 of the request text, hex.
+    /// SHA-256 of the request text, hex; empty where the policy keeps nothing of it.
     pub request_digest: String,
-    /// Length of the request, in UTF-16 units.
+    /// Length of the request, in UTF-16 units; 0 where the policy keeps nothing of it.
     pub request_chars: usize,
     /// The text, only where recording is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -116,8 +116,16 @@ pub(super) fn write(
             DecisionKind::Direct
         },
         follow_up: prepared.follow_up,
-        request_digest: Digest::of(request.request.as_bytes()).hex(),
-        request_chars: text::units(&request.request),
+        request_digest: if says_nothing(prepared) {
+            String::new()
+        } else {
+            Digest::of(request.request.as_bytes()).hex()
+        },
+        request_chars: if says_nothing(prepared) {
+            0
+        } else {
+            text::units(&request.request)
+        },
         request: keeps_text.then(|| request.request.clone()),
         policy: PolicyResult {
             recommended_tier: requirement.recommended_tier,
@@ -259,6 +267,12 @@ pub(super) fn excluded(
 fn keeps_text(prepared: &Prepared<'_>) -> bool {
     use crate::policy::RequestTextPrivacy::Full;
     prepared.policy.source.request_text == Some(Full)
+}
+
+/// Where not even equal requests may be told apart.
+fn says_nothing(prepared: &Prepared<'_>) -> bool {
+    use crate::policy::RequestTextPrivacy;
+    prepared.policy.source.request_text == Some(RequestTextPrivacy::None)
 }
 
 fn timings(assessed_at: f64, decided_at: f64) -> Timings {
