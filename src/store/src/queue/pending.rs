@@ -9,7 +9,7 @@ use super::{Command, Waiting};
 use crate::error::{SqlError, StoreError};
 
 /// How long a write that nobody waits for may wait for others.
-const GATHER: Duration = Duration::from_millis(25);
+const GATHER: Duration = Duration::from_millis(50);
 /// How soon one that somebody waits for is seen meanwhile.
 const LOOK: Duration = Duration::from_millis(1);
 

@@ -58,7 +58,8 @@ impl File {
     pub(crate) fn set_up(&self) -> rusqlite::Result<()> {
         self.raw.execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
-             PRAGMA temp_store = MEMORY; PRAGMA cache_size = -8192; PRAGMA journal_size_limit = 67108864;",
+             PRAGMA temp_store = MEMORY; PRAGMA cache_size = -8192; PRAGMA journal_size_limit = 67108864; \
+             PRAGMA wal_autocheckpoint = 4000;",
         )
     }
 
