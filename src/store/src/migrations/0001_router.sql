@@ -22,8 +22,10 @@ CREATE TABLE relay_decisions (
     body TEXT NOT NULL,
     PRIMARY KEY (tenant, id)
 );
-CREATE INDEX relay_decisions_created ON relay_decisions (tenant, created, id);
-CREATE INDEX relay_decisions_conversation ON relay_decisions (tenant, conversation, created, id)
+-- Without `id`: a server that has not counted its rows yet takes an index with `tenant` and `id` for as good as the
+-- primary key, and walks over all decisions of a tenant to find one.
+CREATE INDEX relay_decisions_created ON relay_decisions (tenant, created);
+CREATE INDEX relay_decisions_conversation ON relay_decisions (tenant, conversation, created)
     WHERE conversation IS NOT NULL;
 
 CREATE TABLE relay_outcomes (
