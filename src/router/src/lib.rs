@@ -30,7 +30,7 @@ use axum::routing::{delete, get, post};
 use axum::{Extension, Router};
 use prometheus::{IntCounter, Registry};
 use routing::decide::Client;
-use service::http::{BodyLimits, Routes, Stack};
+use service::http::{BodyLimits, LOCAL_TENANT, Routes, Stack};
 use service::runtime::admin::{metrics_response, readiness_response};
 use service::runtime::{Readiness, Shutdown};
 use service::telemetry::RepeatedError;
@@ -128,8 +128,13 @@ impl Service {
     /// # Errors
     /// When the store does not answer; the router then learns it as soon as it does.
     pub async fn warm_up(&self) -> Result<(), StoreError> {
-        self.decider.knowledge.catch_up().await?;
-        self.decider.knowledge.refresh_memory().await?;
+        let knowledge = &self.decider.knowledge;
+        // Whoever needs no token is there before anything was read of others.
+        let own = LOCAL_TENANT.into();
+        let (history, memory) = tokio::join!(knowledge.catch_up(), knowledge.rebuild_memory(&own));
+        history?;
+        memory?;
+        knowledge.refresh_memory().await?;
         let Some(files) = &self.files else {
             return Ok(());
         };

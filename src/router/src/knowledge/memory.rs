@@ -5,7 +5,7 @@ use decision::Labels;
 use decision::relay_contract;
 use routing::dataset::{InForce, Row};
 use routing::memory::{LearnedTask, MemoryIndex, Recall, Thresholds};
-use store::Dataset;
+use store::{Dataset, StoredRow};
 
 /// An index of learned tasks.
 #[derive(Debug)]
@@ -17,17 +17,11 @@ pub(crate) struct Memory {
 impl Memory {
     /// Reads every row and builds the index. Takes milliseconds for thousands of rows: not for the request path.
     pub(crate) fn build(dataset: &Dataset) -> Self {
-        let rows: Vec<Row> = dataset
-            .rows
-            .iter()
-            .filter_map(|row| Row::read(&row.line).ok())
-            .collect();
-        let in_force = InForce::of(relay_contract());
-        let tasks: Vec<LearnedTask<Labels>> = rows
-            .iter()
-            .filter_map(|row| row.learned(&in_force))
-            .collect();
-        let index = MemoryIndex::build(rows.iter().map(Row::request), tasks);
+        let rows = read(dataset);
+        let requests = rows.iter().map(|(row, _)| row.request().to_owned());
+        let requests: Vec<String> = requests.collect();
+        let tasks = rows.into_iter().filter_map(|(_, task)| task).collect();
+        let index = MemoryIndex::build(requests.iter().map(String::as_str), tasks);
         Self {
             index,
             revision: dataset.revision,
@@ -48,4 +42,33 @@ impl Memory {
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }
+}
+
+/// A row, and the learned task it is, if it is one.
+type Read = (Row, Option<LearnedTask<Labels>>);
+
+/// Reads the rows on every core there is: a start waits for it.
+fn read(dataset: &Dataset) -> Vec<Read> {
+    let in_force = InForce::of(relay_contract());
+    let one = |row: &StoredRow| {
+        let row = Row::read(&row.line).ok()?;
+        let task = row.learned(&in_force);
+        Some((row, task))
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let part = dataset.rows.len().div_ceil(cores).max(1);
+    std::thread::scope(|scope| {
+        let parts: Vec<_> = dataset
+            .rows
+            .chunks(part)
+            .map(|rows| scope.spawn(move || rows.iter().filter_map(one).collect::<Vec<_>>()))
+            .collect();
+        let parts = parts.into_iter();
+        parts
+            .flat_map(|part| match part.join() {
+                Ok(rows) => rows,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+            .collect()
+    })
 }
