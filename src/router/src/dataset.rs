@@ -13,9 +13,8 @@ use decision::relay_contract;
 use jiff::Timestamp;
 use routing::dataset::{
     DatasetView, Edit, InForce, LearnAnswer, LearnBody, LearnRefusal, Row, SEED_COUNT,
-    TrainingAnswer, learn, seed, snapshot,
+    TrainingAnswer, learn, rules_of, seed, snapshot,
 };
-use routing::rules::fired;
 use service::http::{JsonBody, Tenant, json_bytes, json_response};
 use service::problem::Failure;
 use store::{Dataset, RowWrite, StoreError, StoredRow};
@@ -75,12 +74,7 @@ impl Rows {
 /// What the store is to write for an edit.
 pub(crate) fn writes(edit: &Edit) -> Vec<RowWrite> {
     let removes = edit.removes.iter().cloned().map(RowWrite::Remove);
-    let puts = edit.puts.iter().map(|row| {
-        RowWrite::Put(StoredRow {
-            id: row.id().to_owned(),
-            line: row.line().to_owned(),
-        })
-    });
+    let puts = edit.puts.iter().map(|row| RowWrite::Put(stored(row)));
     removes.chain(puts).collect()
 }
 
@@ -122,26 +116,48 @@ impl Decider {
     /// When the store does not answer.
     pub(crate) async fn seed_first_rows(&self, tenant: &Arc<str>) -> Result<usize, StoreError> {
         let edit = move |dataset: &Dataset| {
-            if dataset.revision > 0 || !dataset.rows.is_empty() {
-                return (Vec::new(), 0);
-            }
-            let rows = first_rows();
-            (rows.clone(), rows.len())
+            let rows = first_rows(dataset);
+            let count = rows.len();
+            (rows.into_iter().map(RowWrite::Put).collect(), count)
         };
         self.store.edit_dataset(tenant, Arc::new(edit)).await
     }
+
+    /// The tenant's rows as they are now, read where that holds nobody up.
+    pub(crate) async fn rows(&self, tenant: &Tenant) -> Result<Rows, Failure> {
+        let dataset = self.store.dataset(&tenant.0).await;
+        let dataset = dataset.map_err(|error| away(&error))?;
+        beside(move || Rows::read(&dataset)).await
+    }
 }
 
-fn first_rows() -> Vec<RowWrite> {
-    let in_force = InForce::of(relay_contract());
-    let rows = seed(SEED_COUNT, &in_force);
-    let rows = rows.iter().map(|row| {
-        RowWrite::Put(StoredRow {
-            id: row.id().to_owned(),
-            line: row.line().to_owned(),
-        })
-    });
-    rows.collect()
+/// Runs what takes milliseconds on a thread of its own.
+async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Ok(done),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(Failure::new(Slug::Unavailable, "the router is stopping")),
+        },
+    }
+}
+
+/// The rows of a tenant that never had any; none for others.
+fn first_rows(dataset: &Dataset) -> Vec<StoredRow> {
+    if dataset.revision > 0 || !dataset.rows.is_empty() {
+        return Vec::new();
+    }
+    let rows = seed(SEED_COUNT, &InForce::of(relay_contract()));
+    rows.iter().map(stored).collect()
+}
+
+fn stored(row: &Row) -> StoredRow {
+    StoredRow {
+        id: row.id().to_owned(),
+        line: row.line().to_owned(),
+    }
 }
 
 /// `POST /v1/learn`.
@@ -151,30 +167,33 @@ pub(crate) async fn learn_route(
     JsonBody(body): JsonBody<LearnBody>,
 ) -> Result<Response, Failure> {
     let now = Timestamp::now();
-    // The first learned task of a tenant finds the rows that give words their weight.
-    decider
-        .seed_first_rows(&tenant.0)
-        .await
-        .map_err(|error| away(&error))?;
     let wishes_training = body.train.unwrap_or(true);
     let policy = decider.policy.clone();
     let learned = Arc::new(move |dataset: &Dataset| {
         let in_force = InForce::of(relay_contract());
-        let rows = Rows::read(dataset);
-        let policy = &policy.policy;
-        let fired = |text: &str| {
-            let scan = policy.keywords().scan(text);
-            fired(
-                &scan,
-                &policy.added_rule_ids(),
-                &policy.source.disabled_rules,
-            )
+        // The first learned task of a tenant finds the rows that give words their weight.
+        let first = first_rows(dataset);
+        let rows = if first.is_empty() {
+            Rows::read(dataset)
+        } else {
+            Rows::read(&Dataset {
+                rows: first.clone(),
+                ..dataset.clone()
+            })
         };
-        match learn(&rows.view(), &body, now, &in_force, fired) {
+        match learn(
+            &rows.view(),
+            &body,
+            now,
+            &in_force,
+            rules_of(&policy.policy),
+        ) {
             Ok(edit) => {
                 let training = training(wishes_training);
                 let answer = LearnAnswer::of(&edit, rows.all(), &in_force, training);
-                (writes(&edit), Ok(answer))
+                let mut all: Vec<_> = first.into_iter().map(RowWrite::Put).collect();
+                all.extend(writes(&edit));
+                (all, Ok(answer))
             }
             Err(refusal) => (Vec::new(), Err(refusal)),
         }
@@ -212,10 +231,9 @@ pub(crate) async fn freeze(
     State(decider): State<Arc<Decider>>,
     Extension(tenant): Extension<Tenant>,
 ) -> Result<Response, Failure> {
-    let dataset = decider.store.dataset(&tenant.0).await;
-    let rows = Rows::read(&dataset.map_err(|error| away(&error))?);
+    let rows = decider.rows(&tenant).await?;
     let in_force = InForce::of(relay_contract());
-    let frozen = snapshot(rows.all(), &in_force, rows.revision);
+    let frozen = beside(move || snapshot(rows.all(), &in_force, rows.revision)).await?;
     let now = Timestamp::now();
     for file in [&frozen.file, &frozen.held_out] {
         let kept = store::Snapshot {

@@ -13,23 +13,28 @@ use routing::decide::{
 };
 use routing::lessons::Lesson;
 use routing::memory::Recall;
+use routing::provider_error::ErrorClass;
 use routing::reason::{Warning, WarningCode};
 use routing::record::MemoryProvenance;
+use routing::request::RequestKind;
 use serde::Serialize;
 use service::http::Tenant;
 use service::problem::Failure;
-use store::{Kept, Store};
+use store::{Kept, Store, StoreError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
 use crate::knowledge::{AtMoment, Knowledge, Memory};
 use crate::metrics::RouterMetrics;
 use crate::policy::ActivePolicy;
-use crate::recent::Recent;
+use crate::recent::{Aside, Recent};
 use crate::servers::{Answered, Deadline, Servers};
 
 /// Bytes of text from which a decision takes longer than a millisecond or so.
 const LONG_TEXT_BYTES: usize = 8 * 1024;
+
+/// How long a decision waits for the one before it; a store that hangs must not make requests hang.
+const READ_WAIT: Duration = Duration::from_millis(500);
 
 /// Everything a decision needs.
 #[derive(Debug)]
@@ -47,6 +52,14 @@ pub(crate) struct Decider {
     recent: Recent,
     /// One per core for long texts.
     long: Arc<Semaphore>,
+}
+
+/// What came before a request.
+#[derive(Debug, Default)]
+struct Before {
+    decision: Option<Arc<Decision>>,
+    /// Whether the store could not be asked for it.
+    unread: bool,
 }
 
 /// One request on its way.
@@ -88,14 +101,14 @@ impl Decider {
     pub(crate) async fn decide(self: Arc<Self>, arrival: Arrival) -> Result<Vec<u8>, Failure> {
         let previous = self.previous(&arrival).await;
         if arrival.request.request.len() < LONG_TEXT_BYTES {
-            return self.decide_after(&arrival, previous.as_deref(), None).await;
+            return self.decide_after(&arrival, &previous, None).await;
         }
         // Held while the text is read and not while a model is asked. Never closed, so there is one.
         let permit = self.long.clone().acquire_owned().await.ok();
         let runtime = tokio::runtime::Handle::current();
         let decided =
             tokio::task::spawn_blocking(service::telemetry::trace::carry_blocking(move || {
-                runtime.block_on(self.decide_after(&arrival, previous.as_deref(), permit))
+                runtime.block_on(self.decide_after(&arrival, &previous, permit))
             }));
         match decided.await {
             Ok(decided) => decided,
@@ -109,37 +122,71 @@ impl Decider {
 
     /// The decision that a request follows. Another replica may have made the last one, so a shared store is asked even
     /// where one is remembered here; what is not yet written there is only remembered here.
-    async fn previous(&self, arrival: &Arrival) -> Option<Arc<Decision>> {
+    async fn previous(&self, arrival: &Arrival) -> Before {
         let Arrival {
             request, tenant, ..
         } = arrival;
+        if request.kind == RequestKind::Direct {
+            return Before::default();
+        }
         let remembered = self.recent.previous(tenant, request);
-        if let Some(id) = request.previous_decision_id {
-            if remembered.as_ref().is_some_and(|known| known.id == id) {
-                return remembered;
-            }
-            let stored = self.store.decision(&tenant.0, id).await.ok().flatten();
-            if let Some(stored) = stored {
-                return Some(Arc::new(stored.decision));
+        let reading = self.stored_previous(tenant, request, remembered.as_deref());
+        let stored = match tokio::time::timeout(READ_WAIT, reading).await {
+            Ok(stored) => stored.map_err(|error| error.to_string()),
+            Err(_) => Err("the store does not answer in time".to_owned()),
+        };
+        match stored {
+            Ok(stored) => Before {
+                decision: match (remembered, stored) {
+                    (Some(here), Some(there)) if there.created > here.created => Some(there),
+                    (Some(here), _) => Some(here),
+                    (None, there) => there,
+                },
+                unread: false,
+            },
+            Err(error) => {
+                tracing::debug!(error, "the decision before cannot be read");
+                Before {
+                    decision: remembered,
+                    unread: true,
+                }
             }
         }
-        let conversation = request.conversation_id.as_deref()?;
+    }
+
+    /// What the store has, where what is remembered here is not enough.
+    async fn stored_previous(
+        &self,
+        tenant: &Tenant,
+        request: &RouteRequest,
+        remembered: Option<&Decision>,
+    ) -> Result<Option<Arc<Decision>>, StoreError> {
+        // One that is known to be away is not waited for; the decision says so anyway.
+        if !self.store.is_up() {
+            return Ok(None);
+        }
+        if let Some(id) = request.previous_decision_id {
+            if remembered.is_some_and(|known| known.id == id) {
+                return Ok(None);
+            }
+            if let Some(stored) = self.store.decision(&tenant.0, id).await? {
+                return Ok(Some(Arc::new(stored.decision)));
+            }
+        }
+        let Some(conversation) = request.conversation_id.as_deref() else {
+            return Ok(None);
+        };
         if remembered.is_some() && !self.shared_store {
-            return remembered;
+            return Ok(None);
         }
         let stored = self.store.last_of_conversation(&tenant.0, conversation);
-        let stored = stored.await.ok().flatten().map(Arc::new);
-        match (remembered, stored) {
-            (Some(here), Some(there)) if there.created > here.created => Some(there),
-            (Some(here), _) => Some(here),
-            (None, there) => there,
-        }
+        Ok(stored.await?.map(Arc::new))
     }
 
     async fn decide_after(
         &self,
         arrival: &Arrival,
-        previous: Option<&Decision>,
+        previous: &Before,
         permit: Option<OwnedSemaphorePermit>,
     ) -> Result<Vec<u8>, Failure> {
         let Arrival {
@@ -150,8 +197,11 @@ impl Decider {
         } = arrival;
         let now = Timestamp::now();
         let known = self.knowledge.of(&tenant.0);
-        let mut prepared = prepare(request, &self.policy.policy, self.client, previous, now)
-            .map_err(Failure::invalid)?;
+        let mut prepared = {
+            let previous = previous.decision.as_deref();
+            prepare(request, &self.policy.policy, self.client, previous, now)
+        }
+        .map_err(Failure::invalid)?;
         let memory = known.memory();
         let recall = recall(memory.as_deref(), &prepared);
         if let Some(recall) = &recall {
@@ -165,7 +215,7 @@ impl Decider {
         let judgement = self.judge(arrival, &prepared, recall.as_ref(), task).await;
         let elapsed_millis = || arrived.elapsed().as_secs_f64() * 1e3;
         let moment = Moment::new(now, random, &elapsed_millis, *explain);
-        let is_up = self.store.is_up();
+        let is_up = self.store.is_up() && !previous.unread;
         let decided = {
             let history = known.history();
             let state = AtMoment {
@@ -238,6 +288,7 @@ impl Decider {
         let Decided {
             mut decision,
             store,
+            records,
             trace,
             corrects,
         } = decided;
@@ -250,7 +301,7 @@ impl Decider {
         }
         let decision = Arc::new(decision);
         if store {
-            self.keep(tenant, &decision, client_side(&arrival.request));
+            self.keep(tenant, &decision, client_side(&arrival.request), records);
         }
         self.metrics.decided(&decision);
         service::telemetry::trace::decision(decision.id);
@@ -265,7 +316,13 @@ impl Decider {
     }
 
     /// Remembers a decision here, and writes it with the next group.
-    fn keep(&self, tenant: &Tenant, decision: &Arc<Decision>, client: Option<String>) {
+    fn keep(
+        &self,
+        tenant: &Tenant,
+        decision: &Arc<Decision>,
+        client: Option<String>,
+        _records: bool,
+    ) {
         if decision.selected.explored {
             let class = routing::outcome::class_of(decision);
             self.knowledge
@@ -274,9 +331,13 @@ impl Decider {
         }
         self.count(
             self.store
-                .keep_decision_for(&tenant.0, decision.clone(), client),
+                .keep_decision_for(&tenant.0, decision.clone(), client.clone()),
         );
-        self.remember(tenant, decision.clone());
+        let aside = Aside {
+            client,
+            ..Aside::default()
+        };
+        self.remember(tenant, decision.clone(), aside);
     }
 
     fn count(&self, kept: Kept) {
@@ -286,13 +347,18 @@ impl Decider {
     }
 
     /// Remembers a decision that is in the store already.
-    pub(crate) fn remember(&self, tenant: &Tenant, decision: Arc<Decision>) {
-        self.recent.remember(tenant, decision);
+    pub(crate) fn remember(&self, tenant: &Tenant, decision: Arc<Decision>, aside: Aside) {
+        self.recent.remember(tenant, decision, aside);
     }
 
-    /// A decision of the tenant by its id, if it was made here not long ago.
-    pub(crate) fn remembered(&self, tenant: &Tenant, id: Uuid) -> Option<Arc<Decision>> {
+    /// A decision of the tenant by its id, if it was made here not long ago, with what goes with it.
+    pub(crate) fn remembered(&self, tenant: &Tenant, id: Uuid) -> Option<(Arc<Decision>, Aside)> {
         self.recent.named(tenant, id)
+    }
+
+    /// One more error of the provider of a remembered decision; how many of its class came in a row.
+    pub(crate) fn remember_fault(&self, id: Uuid, class: ErrorClass) -> u32 {
+        self.recent.fault(id, class)
     }
 }
 

@@ -13,13 +13,13 @@ use axum::response::Response;
 use jiff::{SignedDuration, Timestamp};
 use routing::bounded::Score;
 use routing::decide::{
-    During, EscalateError, Explain, FailureReport, Moment, ProviderErrorReport, RunningTask,
+    During, EscalateError, Explain, FailureReport, Knobs, Moment, ProviderErrorReport, RunningTask,
     escalate, provider_failed,
 };
-use routing::escalation::Tally;
+use routing::escalation::{Tally, tally};
 use routing::follow_up::{CORRECTION_FAILURES, FollowUp};
 use routing::outcome::ProviderErrorFacts;
-use routing::provider_error::respond;
+use routing::provider_error::{ErrorClass, respond};
 use routing::request::RouteRequest;
 use service::http::{JsonBody, Tenant, json_bytes, json_response};
 use service::problem::Failure;
@@ -27,6 +27,7 @@ use store::{Escalation, ProviderFaultReport, StoreError};
 
 use crate::decide::{Decider, random, store_unavailable};
 use crate::knowledge::AtMoment;
+use crate::recent::Aside;
 
 /// A decision whose task goes on.
 struct Running {
@@ -50,17 +51,9 @@ pub(crate) async fn route(
     }
     match (request.failures, request.provider_error) {
         (Some(failures), None) => {
-            let corrected = running.decision.follow_up == FollowUp::Correction;
-            let report = FailureReport {
-                failures: &failures,
-                carried: if corrected {
-                    CORRECTION_FAILURES
-                } else {
-                    Score::LEAST
-                },
-                at_last_escalation: Score::clamped(running.born_score).unwrap_or(Score::LEAST),
-            };
-            decider.failures(&tenant, &running, report, arrived).await
+            decider
+                .failures(&tenant, &running, &failures, arrived)
+                .await
         }
         (None, Some(error)) => {
             decider
@@ -84,10 +77,10 @@ impl Decider {
                 client: client_side(stored.client.as_deref()),
             }),
             other => match (self.remembered(tenant, id), other) {
-                (Some(decision), _) => Ok(Running {
+                (Some((decision, aside)), _) => Ok(Running {
                     decision,
-                    born_score: 0.0,
-                    client: RouteRequest::default(),
+                    born_score: aside.born_score,
+                    client: client_side(aside.client.as_deref()),
                 }),
                 (None, Ok(_)) => Err(unknown_decision(id)),
                 (None, Err(error)) => Err(away(&error)),
@@ -99,10 +92,32 @@ impl Decider {
         &self,
         tenant: &Tenant,
         running: &Running,
-        report: FailureReport<'_>,
+        failures: &[routing::escalation::Failure],
         arrived: Instant,
     ) -> Result<Response, Failure> {
         let threshold = self.threshold(&running.client);
+        let corrected = running.decision.follow_up == FollowUp::Correction;
+        let report = FailureReport {
+            failures,
+            carried: if corrected {
+                CORRECTION_FAILURES
+            } else {
+                Score::LEAST
+            },
+            at_last_escalation: Score::clamped(running.born_score).unwrap_or(Score::LEAST),
+        };
+        let (carried, last) = (report.carried, report.at_last_escalation);
+        let tally = tally(failures, carried, last, threshold);
+        let key = format!("failures:{:.2}", tally.score.get());
+        // What was answered once stands, whatever quota and history say by now.
+        if tally.escalate.is_some()
+            && let Ok(Some(stands)) = self
+                .store
+                .escalation(&tenant.0, running.decision.id, &key)
+                .await
+        {
+            return Ok(json_bytes(stands.into_bytes()));
+        }
         let (tally, during) =
             self.with_state(tenant, running, arrived, |task, state, moment| {
                 escalate(task, report, state, moment)
@@ -117,9 +132,10 @@ impl Decider {
         };
         match during {
             During::Move(decision) => {
-                let key = format!("failures:{:.2}", tally.score.get());
                 let response = answer(EscalateAction::Move, Some(decision), false);
-                self.moved(tenant, running, key, tally, response).await
+                let client = running.client.clone();
+                self.moved(tenant, running, (key, client), tally, response)
+                    .await
             }
             During::Stay { exhausted: None } => {
                 Ok(json_response(&answer(EscalateAction::Stay, None, false)))
@@ -167,13 +183,20 @@ impl Decider {
         };
         match during {
             During::Move(decision) => {
-                let key = format!("provider:{in_a_row}:{}", running.decision.selected.model);
+                let word = serde_json::to_string(&class).unwrap_or_default();
+                let key = format!("provider:{word}:{in_a_row}");
+                let mut client = running.client.clone();
+                if class == ErrorClass::Auth {
+                    // Left out until its credentials change, which the client says by naming it again.
+                    client.providers = Some(self.providers_but(running));
+                }
                 let tally = Tally {
                     score: Score::clamped(running.born_score).unwrap_or(Score::LEAST),
                     escalate: None,
                 };
                 let response = answer(EscalateAction::Move, Some(decision), None);
-                self.moved(tenant, running, key, tally, response).await
+                self.moved(tenant, running, (key, client), tally, response)
+                    .await
             }
             During::Wait { retry_after } => Ok(json_response(&answer(
                 EscalateAction::Wait,
@@ -205,8 +228,9 @@ impl Decider {
         };
         let known = self.knowledge.of(&tenant.0);
         match self.store.provider_fault(&tenant.0, report, now).await {
-            Ok((state, in_a_row)) => {
-                known.change(|history| history.set_quota(provider, state));
+            Ok((_, in_a_row)) => {
+                // By the feed and not from here, or an older state could take the place of a newer one.
+                let _ = self.knowledge.catch_up().await;
                 in_a_row
             }
             Err(error) => {
@@ -218,7 +242,7 @@ impl Decider {
                         history.set_quota(provider, state);
                     });
                 }
-                1
+                self.remember_fault(running.decision.id, class)
             }
         }
     }
@@ -257,7 +281,7 @@ impl Decider {
         &self,
         tenant: &Tenant,
         running: &Running,
-        key: String,
+        (key, client): (String, RouteRequest),
         tally: Tally,
         mut response: EscalateResponse,
     ) -> Result<Response, Failure> {
@@ -274,13 +298,14 @@ impl Decider {
         let Some(decision) = response.decision.map(|decision| Arc::new(*decision)) else {
             return Ok(json_bytes(text.into_bytes()));
         };
+        let client = serde_json::to_string(&client).ok();
         let kept = Escalation {
             decision: running.decision.id,
             key,
             score: tally.score.get(),
             answer: text.clone(),
             new_decision: Some(decision.clone()),
-            client: serde_json::to_string(&running.client).ok(),
+            client: client.clone(),
         };
         let stands = self
             .store
@@ -294,15 +319,28 @@ impl Decider {
             }
         };
         if answer == text {
-            self.metrics.escalated(&decision);
-            self.metrics.decided(&decision);
-            self.remember(tenant, decision);
+            self.metrics.moved(&decision);
+            let aside = Aside {
+                client,
+                born_score: tally.score.get(),
+                faults: None,
+            };
+            self.remember(tenant, decision, aside);
         }
         Ok(json_bytes(answer.into_bytes()))
     }
 
+    /// The providers of the client without the one that refused its credentials.
+    fn providers_but(&self, running: &Running) -> Vec<String> {
+        let refused = &running.decision.selected.provider;
+        let knobs = Knobs::of(&running.client, &self.policy.policy, self.client);
+        let providers = knobs.map(|knobs| knobs.providers).unwrap_or_default();
+        let left = providers.into_iter().filter(|name| name != refused);
+        left.collect()
+    }
+
     fn threshold(&self, client: &RouteRequest) -> u32 {
-        routing::decide::Knobs::of(client, &self.policy.policy, self.client)
+        Knobs::of(client, &self.policy.policy, self.client)
             .map_or(self.policy.policy.source.escalate_after_failures, |knobs| {
                 knobs.escalate_after_failures
             })
@@ -334,10 +372,18 @@ pub(crate) fn unknown_decision(id: uuid::Uuid) -> Failure {
         .hint("it was made by a dry run, for another tenant, without the store, or is older than the retention")
 }
 
-/// 503: nothing is lost, the client sends again.
+/// 503: nothing is lost, the client sends again. What sending again does not help is a defect of ours.
 pub(crate) fn away(error: &StoreError) -> Failure {
+    if !error.retryable() {
+        tracing::error!(%error, "the store failed a request");
+        return Failure::new(Slug::Internal, "the store cannot do this; its log says why");
+    }
     tracing::debug!(%error, "the store did not answer a request");
-    Failure::new(Slug::Unavailable, "the store does not answer")
+    let detail = match error {
+        StoreError::Full { .. } => "too many writes wait for the store",
+        _ => "the store does not answer",
+    };
+    Failure::new(Slug::Unavailable, detail)
         .hint("send the request again in a moment")
         .retry_after(2)
 }

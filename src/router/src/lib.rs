@@ -156,7 +156,9 @@ impl Service {
     #[must_use]
     pub fn tasks(&self, suppressed: &IntCounter, shutdown: &Shutdown) -> Vec<Task> {
         let decider = || self.decider.clone();
-        let follow = self.decider.knowledge.clone().follow(shutdown.clone());
+        let errors = RepeatedError::new(suppressed.clone());
+        let knowledge = self.decider.knowledge.clone();
+        let follow = knowledge.follow(errors, shutdown.clone());
         let errors = RepeatedError::new(suppressed.clone());
         let prune = upkeep::prune(decider(), errors, shutdown.clone());
         let ready = self.readiness.check("store");

@@ -15,7 +15,6 @@ use service::problem::Failure;
 
 use crate::dataset::Rows;
 use crate::decide::Decider;
-use crate::escalate::away;
 use crate::query::Query;
 
 /// Most tasks of a search.
@@ -169,13 +168,5 @@ fn refused(error: EditError) -> Failure {
             Failure::new(Slug::NotFound, error.to_string()).hint(LIST_HINT)
         }
         EditError::Lesson(error) => Failure::invalid(vec![error]),
-    }
-}
-
-impl Decider {
-    /// The tenant's rows as they are now.
-    async fn rows(&self, tenant: &Tenant) -> Result<Rows, Failure> {
-        let dataset = self.store.dataset(&tenant.0).await;
-        Ok(Rows::read(&dataset.map_err(|error| away(&error))?))
     }
 }

@@ -155,8 +155,20 @@ impl RouterMetrics {
         Ok(metrics)
     }
 
-    /// Counts a move of a task that runs.
-    pub(crate) fn escalated(&self, decision: &Decision) {
+    /// Counts a move of a task that runs: its own reason, cost and choice; how its task was judged was counted before.
+    pub(crate) fn moved(&self, decision: &Decision) {
+        let labels = [
+            decision.assessment.source.as_str(),
+            decision.selected.tier.as_str(),
+            decision.profile.as_str(),
+            decision.follow_up.as_str(),
+        ];
+        self.decisions.with_label_values(&labels).inc();
+        self.estimated(decision);
+        for warning in &decision.warnings {
+            let labels = [warning.code.as_str()];
+            self.warnings.with_label_values(&labels).inc();
+        }
         if let Some(raise) = decision.escalations.last() {
             let labels = [raise.reason.as_str()];
             self.escalations.with_label_values(&labels).inc();
@@ -237,6 +249,10 @@ impl RouterMetrics {
                 .with_label_values(&[warning.code.as_str()])
                 .inc();
         }
+        self.estimated(decision);
+    }
+
+    fn estimated(&self, decision: &Decision) {
         if let Some(cost) = decision.selected.estimate.cost_usd {
             self.estimated_cost.inc_by(cost.get());
         }

@@ -269,9 +269,14 @@ pub(crate) async fn follow(decider: Arc<Decider>, files: Arc<Files>, shutdown: S
         if !(ours || failed || files.changed()) {
             continue;
         }
-        match decider.sync(&files).await {
-            Ok(()) => failed = false,
-            Err(error) => {
+        let (syncing, with) = (decider.clone(), files.clone());
+        let runtime = tokio::runtime::Handle::current();
+        // Files of megabytes are read, written and synced: not on the threads that answer.
+        let synced = tokio::task::spawn_blocking(move || runtime.block_on(syncing.sync(&with)));
+        match synced.await {
+            // A panic was logged where it happened; the next round begins again.
+            Ok(Ok(())) | Err(_) => failed = false,
+            Ok(Err(error)) => {
                 // Once per trouble; it is tried again every second.
                 if !failed {
                     tracing::warn!(

@@ -83,7 +83,7 @@ impl Decider {
     ) -> Result<Response, Failure> {
         let id = report.decision_id;
         let decision = match self.remembered(tenant, id) {
-            Some(decision) => decision,
+            Some((decision, _)) => decision,
             None => {
                 let stored = self.stored(tenant, id).await;
                 let stored = stored.map_err(|error| away(&error))?;

@@ -17,6 +17,11 @@ use routing::registry::ModelRef;
 /// Most finished tasks of a class whose tokens are averaged; older ones weigh little.
 const MOST_USED: usize = 64;
 
+/// Most models of a class that are remembered. Clients may name any model, and memory must not grow with what they name.
+const MOST_MODELS: usize = 256;
+/// Most providers whose plans are remembered, for the same reason.
+const MOST_PROVIDERS: usize = 256;
+
 /// Evidence, quota and explorations of one tenant.
 #[derive(Debug, Default)]
 pub(crate) struct History {
@@ -37,10 +42,11 @@ impl History {
             used,
         } = event;
         if let Some(seen) = observation {
-            let ledger = self
-                .ledgers
-                .entry(class)
-                .or_default()
+            let models = self.ledgers.entry(class).or_default();
+            if models.len() >= MOST_MODELS && !models.contains_key(&model) {
+                forget_oldest(models);
+            }
+            let ledger = models
                 .entry(model)
                 .or_insert_with(|| Ledger::new(Vec::new(), now));
             match replaces {
@@ -59,6 +65,12 @@ impl History {
 
     /// Takes in what is left of a provider.
     pub(crate) fn set_quota(&mut self, provider: String, state: QuotaState) {
+        if self.quota.len() >= MOST_PROVIDERS
+            && !self.quota.contains_key(&provider)
+            && let Some(other) = self.quota.keys().next().cloned()
+        {
+            self.quota.remove(&other);
+        }
         self.quota.insert(provider, state);
     }
 
@@ -97,6 +109,15 @@ impl History {
             state: self.quota(provider),
         }
         .availability(now)
+    }
+}
+
+/// Forgets the model that nobody reported on for the longest time.
+fn forget_oldest(models: &mut HashMap<ModelRef, Ledger>) {
+    let last = |ledger: &Ledger| ledger.observations().last().map(|seen| seen.at);
+    let oldest = models.iter().min_by_key(|(_, ledger)| last(ledger));
+    if let Some(model) = oldest.map(|(model, _)| model.clone()) {
+        models.remove(&model);
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use service::runtime::Shutdown;
+use service::telemetry::RepeatedError;
 use store::{Event, Store, StoreError};
 
 pub(crate) use history::{AtMoment, History};
@@ -106,7 +107,8 @@ impl Knowledge {
         let mut seen = self.seen.lock().await;
         loop {
             let changes = self.store.changes(*seen).await?;
-            if changes.events.is_empty() {
+            // By number, not by what was readable: changes of a later version must not stop the feed.
+            if changes.last <= *seen {
                 return Ok(());
             }
             let now = Timestamp::now();
@@ -137,18 +139,20 @@ impl Knowledge {
     /// # Errors
     /// When the store does not answer; it is tried again by the next call.
     pub(crate) async fn refresh_memory(&self) -> Result<(), StoreError> {
-        loop {
-            let next = {
-                let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
-                changed.pop_first()
-            };
-            let Some(tenant) = next else { return Ok(()) };
+        let changed = {
+            let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *changed)
+        };
+        let mut failed = None;
+        for tenant in changed {
+            // One tenant's trouble is not that of those after it.
             if let Err(error) = self.rebuild_memory(&tenant).await {
                 let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
                 changed.insert(tenant);
-                return Err(error);
+                failed = failed.or(Some(error));
             }
         }
+        failed.map_or(Ok(()), Err)
     }
 
     /// Reads the tenant's dataset again, and indexes it unless that revision is known already.
@@ -176,7 +180,7 @@ impl Knowledge {
     }
 
     /// Follows the store until the process drains.
-    pub(crate) async fn follow(self: Arc<Self>, shutdown: Shutdown) {
+    pub(crate) async fn follow(self: Arc<Self>, errors: RepeatedError, shutdown: Shutdown) {
         loop {
             tokio::select! {
                 () = tokio::time::sleep(LOOK_EVERY) => {}
@@ -186,9 +190,19 @@ impl Knowledge {
                 self.catch_up().await?;
                 self.refresh_memory().await
             };
-            // The store itself reports being away, once.
-            if let Err(error) = caught_up.await {
-                tracing::debug!(%error, "changes cannot be read");
+            match caught_up.await {
+                Ok(()) => {
+                    let _ = errors.recovered();
+                }
+                // The store itself reports being away, once.
+                Err(error) if error.retryable() => {
+                    tracing::debug!(%error, "changes cannot be read");
+                }
+                Err(error) => {
+                    if let Some(count) = errors.occurred() {
+                        tracing::error!(%error, count, "changes cannot be read");
+                    }
+                }
             }
         }
     }

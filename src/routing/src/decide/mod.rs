@@ -246,6 +246,8 @@ pub struct Decided {
     pub decision: Decision,
     /// Whether it belongs into the store.
     pub store: bool,
+    /// Whether what comes of it may be recorded (`laya.telemetry`).
+    pub records: bool,
     /// The decision whose last attempt this message corrects.
     pub corrects: Option<Uuid>,
     /// Each step, for people, if somebody asked.

@@ -181,6 +181,7 @@ pub(super) fn write(
         .map(|parent| parent.id);
     Decided {
         store,
+        records: knobs.telemetry,
         corrects,
         trace: None,
         decision,
