@@ -137,7 +137,7 @@ impl Store {
         self.0.up.clone()
     }
 
-    /// Writes what waits and ends the writer; writes after it are refused.
+    /// Writes what waits and lets go of the file or the connection that writes; what is asked after it is refused.
     ///
     /// # Errors
     /// When that did not happen within the deadline, or the engine does not take what waits.
@@ -148,11 +148,19 @@ impl Store {
             reason: format!("writes that still wait: {}", self.0.queue.len()),
         };
         let closed = async {
-            match self.0.queue.close().await {
+            let written = match self.0.queue.close().await {
                 // Closed before.
                 None => Ok(()),
                 Some(answer) => answer.await.unwrap_or_else(|_| Err(waiting())),
-            }
+            };
+            let inner = self.0.clone();
+            let ended = tokio::task::spawn_blocking(move || match &inner.engine {
+                Engine::Sqlite(readers) => readers.close(),
+                Engine::Postgres(_) => {}
+            });
+            // Who reads no longer can; there is nothing to add to that.
+            let _ = ended.await;
+            written
         };
         timeout(deadline, closed)
             .await

@@ -1,7 +1,8 @@
 //! The threads that read, each with a connection of its own, so that no read waits for a write.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::JoinHandle;
 
 use tokio::sync::oneshot;
 
@@ -17,7 +18,9 @@ type Job = Box<dyn FnOnce(&mut File) + Send>;
 
 /// The entrance to the reading threads; they end when it is dropped.
 pub(crate) struct Readers {
-    jobs: mpsc::SyncSender<Job>,
+    /// Nothing after it was closed.
+    jobs: Mutex<Option<mpsc::SyncSender<Job>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Readers {
@@ -29,6 +32,7 @@ impl Readers {
         let threads = options.readers.max(1);
         let (jobs, queue) = mpsc::sync_channel::<Job>(threads * WAITING_PER_THREAD);
         let queue = Arc::new(Mutex::new(queue));
+        let mut running = Vec::new();
         for number in 1..=threads {
             let told = |error: rusqlite::Error| OpenError::File {
                 path: path.to_owned(),
@@ -37,11 +41,11 @@ impl Readers {
             let mut file = File::connect(path).map_err(told)?;
             file.set_up().map_err(told)?;
             let queue = queue.clone();
-            std::thread::Builder::new()
+            let thread = std::thread::Builder::new()
                 .name(format!("store-reader-{number}"))
                 .spawn(move || {
                     loop {
-                        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                        let job = locked(&queue).recv();
                         match job {
                             Ok(job) => job(&mut file),
                             Err(_) => return,
@@ -49,8 +53,12 @@ impl Readers {
                     }
                 })
                 .map_err(OpenError::Thread)?;
+            running.push(thread);
         }
-        Ok(Self { jobs })
+        Ok(Self {
+            jobs: Mutex::new(Some(jobs)),
+            threads: Mutex::new(running),
+        })
     }
 
     /// Reads on one of the threads. Where the caller goes away first, the read is not begun.
@@ -62,7 +70,12 @@ impl Readers {
                 let _ = reply.send(read);
             }
         });
-        self.jobs
+        let jobs = locked(&self.jobs).clone();
+        let closed = || StoreError::Away {
+            what: R::WHAT,
+            reason: "it was closed".to_owned(),
+        };
+        jobs.ok_or_else(closed)?
             .try_send(job)
             .map_err(|_| StoreError::Full { what: R::WHAT })?;
         let gone = |_| StoreError::Away {
@@ -71,4 +84,18 @@ impl Readers {
         };
         answer.await.map_err(gone)?
     }
+
+    /// Ends the threads, and with them their connections. Blocks until they have ended.
+    pub(crate) fn close(&self) {
+        drop(locked(&self.jobs).take());
+        for thread in std::mem::take(&mut *locked(&self.threads)) {
+            if thread.join().is_err() {
+                tracing::error!("a reading thread of the store panicked");
+            }
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -196,6 +196,7 @@ async fn closing_writes_what_waits_and_refuses_what_comes() {
         Ok(()),
         "twice is fine"
     );
+    assert!(store.dataset(&tenant).await.unwrap_err().retryable());
     let again = database.open().await;
     for decision in &decisions {
         assert!(
