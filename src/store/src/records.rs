@@ -243,7 +243,8 @@ pub struct Pruned {
     pub snapshots: u64,
     /// Evidence older than 90 days.
     pub events: u64,
-    /// Answers to escalations and counts of faults whose decision is long gone.
+    /// Answers to escalations and counts of faults whose decision is long gone, and quota that did not change for 90
+    /// days.
     pub leftovers: u64,
 }
 

@@ -133,7 +133,8 @@ impl RecordOutcome {
         if let Some(cost) = cost {
             let provider = &decision.selected.provider;
             let state = quota::state(transaction, tenant, provider).await?;
-            quota::put(transaction, tenant, provider, state.after_cost(cost, now));
+            let state = state.after_cost(cost, now);
+            quota::put(transaction, tenant, provider, state, now);
         }
         Ok(())
     }

@@ -4,9 +4,13 @@ use std::sync::Arc;
 
 use decision::vocabulary::Tier;
 use jiff::SignedDuration;
+use routing::bounded::Ratio;
+use routing::provider_error::ErrorClass;
+use routing::quota::ProviderFault;
 use routing::record::DecisionKind;
 use store::{
-    DecisionQuery, Escalation, Event, Kept, ReportRow, Retention, Snapshot, Store, StoreError,
+    DecisionQuery, Escalation, Event, Kept, ProviderFaultReport, ReportRow, Retention, Snapshot,
+    Store, StoreError,
 };
 use uuid::Uuid;
 
@@ -292,4 +296,59 @@ pub(crate) async fn pruning_removes_what_is_old_and_what_is_too_much(database: &
     assert_eq!(left().await, 3, "the newest three");
     prune(0).await.unwrap();
     assert_eq!(left().await, 2, "nothing of the last 24 hours");
+}
+
+pub(crate) async fn quota_that_nothing_changed_for_90_days_is_pruned(database: &Database) {
+    let store = database.open().await;
+    let tenant = tenant("idle");
+    let ago = |days: i64| start() - SignedDuration::from_hours(24 * days);
+    let left = Ratio::new(0.5).unwrap();
+    let fault = async |provider: &str, days| {
+        let report = ProviderFaultReport {
+            decision: Uuid::from_u128(1),
+            provider: provider.to_owned(),
+            class: ErrorClass::RateLimited,
+            fault: Some(ProviderFault::Exhausted),
+            retry_after: None,
+        };
+        let noted = store.provider_fault(&tenant, report, ago(days)).await;
+        noted.unwrap();
+    };
+    for (provider, days) in [("idle", 91), ("recent", 89), ("back", 91), ("back", 1)] {
+        fault(provider, days).await;
+    }
+    for (provider, days) in [("reset", 91), ("holds", 89)] {
+        let measured = store.measure_quota(&tenant, provider, left, ago(days));
+        measured.await.unwrap();
+    }
+    let retention = Retention::default();
+    store.prune(retention, start()).await.unwrap();
+    let told = events(&store, &tenant).await;
+    let mut kept: Vec<_> = told
+        .iter()
+        .filter_map(|event| match event {
+            Event::Quota { provider, .. } => Some(provider.as_str()),
+            _ => None,
+        })
+        .collect();
+    kept.sort_unstable();
+    assert_eq!(kept, ["back", "holds", "recent"]);
+}
+
+pub(crate) async fn every_tenant_is_pruned(database: &Database) {
+    let store = database.open().await;
+    let tenants = ["b", "a", "c", "B", "\u{e9}"].map(tenant);
+    for tenant in &tenants {
+        for days in [100, 1] {
+            let at = start() - SignedDuration::from_hours(24 * days);
+            let kept = store.keep_decision(tenant, Arc::new(decision_at("Fix it", at)));
+            assert_eq!(kept, Kept::Queued);
+        }
+    }
+    settle(&store).await;
+    store.prune(Retention::default(), start()).await.unwrap();
+    for tenant in &tenants {
+        let page = store.decisions(tenant, &DecisionQuery::default()).await;
+        assert_eq!(page.unwrap().decisions.len(), 1, "{tenant}");
+    }
 }
