@@ -152,11 +152,11 @@ pub struct ReportRow {
     pub provider_moves: u64,
     /// Decisions taken to learn about a model.
     pub explored: u64,
-    /// Sum of the estimates, USD.
+    /// Sum of the estimates, USD, of decisions whose savings are known, too.
     pub estimated_cost: f64,
-    /// Decisions without an estimate.
+    /// Decisions whose estimate or savings are unknown.
     pub unknown_cost: u64,
-    /// Sum of the estimated savings against the baseline, USD.
+    /// Sum of the estimated savings against the baseline, USD, of the same decisions.
     pub estimated_savings: f64,
     /// Decisions whose savings are unknown.
     pub unknown_savings: u64,

@@ -181,6 +181,52 @@ pub(crate) async fn a_report_sums_up_what_happened(database: &Database) {
     assert_eq!(store.report_rows("stranger", start()).await, Ok(vec![]));
 }
 
+pub(crate) async fn a_report_compares_costs_of_which_both_sides_are_known(database: &Database) {
+    let store = database.open().await;
+    let usd = |value: f64| routing::bounded::Usd::new(value).unwrap();
+    for (name, decisions, wanted) in [
+        (
+            "savings of one",
+            &[(Some(1.0), Some(2.0)), (Some(1.0), None)][..],
+            (1.0, 1, 2.0, 1),
+        ),
+        ("nothing known", &[(None, None)][..], (0.0, 1, 0.0, 1)),
+        (
+            "dearer",
+            &[(Some(3.0), Some(-1.0)), (Some(0.5), Some(0.0))][..],
+            (3.5, 0, -1.0, 0),
+        ),
+        (
+            "savings of nothing",
+            &[(None, Some(2.0)), (Some(1.0), Some(1.0))][..],
+            (1.0, 1, 1.0, 0),
+        ),
+    ] {
+        let tenant = tenant("compared");
+        for (cost, savings) in decisions {
+            let mut decision = decision_at("Fix the pager", minute(1));
+            decision.selected.estimate.cost_usd = cost.map(usd);
+            decision.counterfactual.as_mut().unwrap().savings_usd = *savings;
+            let kept = store.keep_decision(&tenant, Arc::new(decision));
+            assert_eq!(kept, Kept::Queued);
+        }
+        settle(&store).await;
+        let rows = store.report_rows(&tenant, start()).await.unwrap();
+        let sums: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                (
+                    row.estimated_cost,
+                    row.unknown_cost,
+                    row.estimated_savings,
+                    row.unknown_savings,
+                )
+            })
+            .collect();
+        assert_eq!(sums, [wanted], "{name}");
+    }
+}
+
 pub(crate) async fn changes_are_told_in_the_order_of_commits(database: &Database) {
     let stores = [database.open().await, database.open().await];
     let tenant = tenant("order");

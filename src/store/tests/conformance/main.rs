@@ -58,6 +58,7 @@ suite! {
     history:
         decisions_come_in_pages_newest_first
         a_report_sums_up_what_happened
+        a_report_compares_costs_of_which_both_sides_are_known
         changes_are_told_in_the_order_of_commits
         pruning_removes_what_is_old_and_what_is_too_much
         quota_that_nothing_changed_for_90_days_is_pruned
