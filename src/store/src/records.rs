@@ -101,7 +101,7 @@ pub struct StoredDecision {
 /// One attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredOutcome {
-    /// As it was reported first.
+    /// As it was reported first, but for the message of an error of the provider.
     pub report: OutcomeReport,
     /// Whether it counts as corrected now.
     pub corrected: bool,
@@ -125,7 +125,7 @@ pub struct DecisionQuery {
 /// A page of decisions, newest first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DecisionPage {
-    /// At most as many as asked for.
+    /// At most as many as asked for, and at most some 4 MiB.
     pub decisions: Vec<StoredDecision>,
     /// Where the next page starts; nothing at the end.
     pub next_cursor: Option<String>,

@@ -61,7 +61,8 @@ impl Store {
         })
     }
 
-    /// Records what happened to a decision (routing.md 18), once per attempt.
+    /// Records what happened to a decision (routing.md 18), once per attempt. Of an error of its provider the class is
+    /// kept, not the message.
     ///
     /// # Errors
     /// When it is not on disk, or nobody knows whether it is; sent again, it is recorded once.
@@ -71,12 +72,8 @@ impl Store {
         report: OutcomeReport,
         now: Timestamp,
     ) -> Result<Recorded, StoreError> {
-        self.write(write::outcome::RecordOutcome {
-            tenant: tenant.clone(),
-            report,
-            now: whole(now),
-        })
-        .await
+        let recording = write::outcome::RecordOutcome::new(tenant.clone(), report, whole(now));
+        self.write(recording).await
     }
 
     /// Notes an error of a provider; what is left of it, and how many errors of this class in a row the decision had

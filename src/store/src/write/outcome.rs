@@ -15,26 +15,35 @@ use crate::error::SqlError;
 use crate::records::{Recorded, StoredOutcome};
 use crate::sql::{Row, Transaction, Write, values};
 
-/// What a report counts of an attempt at most, so that sums stay within 64 bits; the report itself is kept as it came.
+/// What a report counts of an attempt at most, so that sums stay within 64 bits; the report itself keeps its figures.
 const MOST_TOKENS: u64 = 1_000_000_000_000;
 
 /// Records a report, or finds that it is recorded.
 pub(crate) struct RecordOutcome {
-    pub(crate) tenant: Arc<str>,
-    pub(crate) report: OutcomeReport,
-    pub(crate) now: Timestamp,
+    tenant: Arc<str>,
+    report: OutcomeReport,
+    now: Timestamp,
+}
+
+impl RecordOutcome {
+    /// What a provider said of its error is left out: it may quote the prompt, and says no more than its class. Reports
+    /// that differ in nothing else are the same.
+    pub(crate) fn new(tenant: Arc<str>, mut report: OutcomeReport, now: Timestamp) -> Self {
+        if let Some(error) = &mut report.provider_error {
+            error.class = Some(error.class());
+            error.message = None;
+        }
+        Self {
+            tenant,
+            report,
+            now,
+        }
+    }
 }
 
 impl Write for RecordOutcome {
     type Answer = Recorded;
     const WHAT: &'static str = "record an outcome";
-
-    fn bytes(&self) -> usize {
-        let error = self.report.provider_error.as_ref();
-        512 + error
-            .and_then(|error| error.message.as_ref())
-            .map_or(0, String::len)
-    }
 
     async fn apply(&self, transaction: &mut Transaction<'_>) -> Result<Recorded, SqlError> {
         let Some(found) = self.find(transaction).await? else {

@@ -110,6 +110,40 @@ pub(crate) async fn decisions_come_in_pages_newest_first(database: &Database) {
     );
 }
 
+pub(crate) async fn a_page_ends_before_it_is_too_large(database: &Database) {
+    let store = database.open().await;
+    let mebibytes = |count: usize| count << 20;
+    for (name, sizes, limit, wanted) in [
+        ("small", &[0, 0, 0][..], 500, &[3][..]),
+        ("three fit", &[mebibytes(1); 4], 500, &[3, 1]),
+        ("one does not", &[0, mebibytes(5), 0], 500, &[1, 1, 1]),
+        ("alone", &[mebibytes(5)], 500, &[1]),
+        ("the limit is first", &[mebibytes(1); 4], 2, &[2, 2]),
+    ] {
+        let tenant = tenant("large");
+        let mut made = Vec::new();
+        for (size, minutes) in sizes.iter().zip(0..) {
+            let mut decision = in_conversation("c", minute(-minutes));
+            decision.request = Some("x".repeat(*size));
+            made.push(decision.id);
+            let kept = store.keep_decision(&tenant, Arc::new(decision));
+            assert_eq!(kept, Kept::Queued);
+        }
+        settle(&store).await;
+        for conversation_id in [None, Some("c".to_owned())] {
+            let query = DecisionQuery {
+                conversation_id,
+                limit,
+                ..DecisionQuery::default()
+            };
+            let pages = pages(&store, &tenant, query).await;
+            let lengths: Vec<_> = pages.iter().map(Vec::len).collect();
+            assert_eq!(lengths, wanted, "{name}");
+            assert_eq!(pages.concat(), made, "{name}");
+        }
+    }
+}
+
 pub(crate) async fn a_report_sums_up_what_happened(database: &Database) {
     let store = database.open().await;
     let tenant = tenant("report");

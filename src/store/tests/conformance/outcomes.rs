@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use routing::history::Counts;
+use routing::provider_error::ErrorClass;
 use store::{Event, Kept, Recorded, Store};
 use uuid::Uuid;
 
@@ -149,4 +150,62 @@ pub(crate) async fn the_next_message_corrects_before_or_after_the_report(databas
     let (success, failure) = (Some(Counts::Success), Some(Counts::Failure));
     let seen = evidence(&store, &tenant).await;
     assert_eq!(seen, [(failure, None), (success, None), (failure, success)]);
+}
+
+pub(crate) async fn what_a_provider_said_is_not_kept(database: &Database) {
+    let store = database.open().await;
+    let tenant = tenant("said");
+    for (name, error, class, same, other) in [
+        (
+            "a status decides",
+            r#"{"status":429,"message":"secret"}"#,
+            ErrorClass::RateLimited,
+            r#"{"status":429,"message":"secret, again"}"#,
+            r#"{"status":503,"message":"secret"}"#,
+        ),
+        (
+            "the message decides",
+            r#"{"message":"prompt is too long: secret"}"#,
+            ErrorClass::ContextOverflow,
+            r#"{"class":"context_overflow"}"#,
+            r#"{"message":"secret"}"#,
+        ),
+        (
+            "the client decides",
+            r#"{"class":"auth","message":"prompt is too long: secret"}"#,
+            ErrorClass::Auth,
+            r#"{"class":"auth"}"#,
+            r#"{"message":"prompt is too long: secret"}"#,
+        ),
+    ] {
+        let decision = Arc::new(decision());
+        assert_eq!(store.keep_decision(&tenant, decision.clone()), Kept::Queued);
+        let say = |error: &str| {
+            let body = format!(r#""result":"provider_error","provider_error":{error}"#);
+            store.record_outcome(&tenant, report(decision.id, &body), minute(1))
+        };
+        assert!(
+            matches!(say(error).await, Ok(Recorded::New { .. })),
+            "{name}"
+        );
+        let stored = store.decision(&tenant, decision.id).await.unwrap().unwrap();
+        let facts = stored.outcomes[0].report.provider_error.clone().unwrap();
+        assert_eq!(
+            (facts.class, &facts.message),
+            (Some(class), &None),
+            "{name}"
+        );
+        for again in [error, same] {
+            let recorded = say(again).await;
+            assert!(
+                matches!(recorded, Ok(Recorded::Same { .. })),
+                "{name}: {recorded:?}"
+            );
+        }
+        let recorded = say(other).await;
+        assert!(
+            matches!(recorded, Ok(Recorded::Conflict { .. })),
+            "{name}: {recorded:?}"
+        );
+    }
 }
