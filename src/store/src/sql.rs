@@ -248,6 +248,8 @@ pub(crate) struct Cache {
 pub(crate) struct Rows {
     pub(crate) dataset: Dataset,
     pub(crate) next_place: i64,
+    /// Where in the dataset a row is, by its id.
+    pub(crate) found: HashMap<String, usize>,
 }
 
 impl<'a> Transaction<'a> {

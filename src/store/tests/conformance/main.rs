@@ -53,6 +53,7 @@ suite! {
         an_exploration_is_told_once;
     datasets:
         rows_keep_their_place_and_their_past
+        rows_are_found_after_others_went
         twenty_saves_at_once_make_twenty_rows
         an_edit_that_panics_fails_alone
         a_snapshot_is_kept_as_it_was;
