@@ -45,7 +45,7 @@ impl Store {
         })
     }
 
-    /// Keeps what was answered to a report, for the same report sent again.
+    /// Keeps what was answered to a report, for the same report sent again; an answer that is kept already stands.
     pub fn keep_answer(
         &self,
         tenant: &Arc<str>,

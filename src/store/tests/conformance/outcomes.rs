@@ -42,10 +42,12 @@ pub(crate) async fn an_outcome_is_recorded_once(database: &Database) {
         answer,
     };
     assert_eq!(say(first.clone()).await, Ok(same(None)));
-    assert_eq!(
-        store.keep_answer(&tenant, decision.id, 1, "{}".to_owned()),
-        Kept::Queued
-    );
+    for answer in ["{}", "later"] {
+        assert_eq!(
+            store.keep_answer(&tenant, decision.id, 1, answer.to_owned()),
+            Kept::Queued
+        );
+    }
     assert_eq!(say(first.clone()).await, Ok(same(Some("{}".to_owned()))));
     let other = report(decision.id, r#""result":"failure""#);
     let recorded = Box::new(first.clone());
