@@ -274,7 +274,7 @@ impl Decider {
         }
         self.count(
             self.store
-                .keep_decision_for(&tenant.0, decision.clone(), client),
+                .keep_decision_for(&tenant.0, decision.clone(), client, true),
         );
         self.remember(tenant, decision.clone());
     }

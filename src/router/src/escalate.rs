@@ -281,6 +281,7 @@ impl Decider {
             answer: text.clone(),
             new_decision: Some(decision.clone()),
             client: serde_json::to_string(&running.client).ok(),
+            records: true,
         };
         let stands = self
             .store

@@ -47,6 +47,11 @@ pub enum Recorded {
         /// The one that stands.
         recorded: Box<OutcomeReport>,
     },
+    /// Its client wants no outcomes stored (routing.md 19); nothing was.
+    NotWanted {
+        /// The decision it belongs to.
+        decision: Arc<Decision>,
+    },
     /// The tenant has no such decision.
     UnknownDecision,
 }
@@ -81,6 +86,8 @@ pub struct Escalation {
     pub new_decision: Option<Arc<Decision>>,
     /// What the client said of itself, for the decision that was made.
     pub client: Option<String>,
+    /// Whether outcomes of the decision that was made are stored.
+    pub records: bool,
 }
 
 /// A decision with what happened to it.
@@ -96,6 +103,8 @@ pub struct StoredDecision {
     pub born_score: f64,
     /// What the client said of itself when it asked, as it was kept.
     pub client: Option<String>,
+    /// Whether its outcomes are stored.
+    pub records: bool,
 }
 
 /// One attempt.

@@ -18,6 +18,7 @@ CREATE TABLE relay_decisions (
     savings DOUBLE PRECISION,
     born_score DOUBLE PRECISION NOT NULL,
     corrected BIGINT NOT NULL,
+    records BIGINT NOT NULL,
     client TEXT,
     body TEXT NOT NULL,
     PRIMARY KEY (tenant, id)

@@ -102,6 +102,7 @@ impl Read for Page {
                 corrected: row.flag(1)?,
                 born_score: row.real(2)?,
                 client: row.optional_text(4)?,
+                records: row.flag(5)?,
                 decision: write::decision::parse(&row.text(3)?)?,
                 outcomes: outcomes.remove(&id).unwrap_or_default(),
             })
@@ -175,10 +176,10 @@ impl Page {
         newest: &Cursor,
         oldest: &Cursor,
     ) -> Result<Vec<Row>, SqlError> {
-        const ALL: &str = "SELECT id, corrected, born_score, body, client FROM relay_decisions \
+        const ALL: &str = "SELECT id, corrected, born_score, body, client, records FROM relay_decisions \
             WHERE tenant = $1 AND (created, id) >= ($2, $3) AND (created, id) <= ($4, $5) \
             ORDER BY created DESC, id DESC";
-        const OF_ONE: &str = "SELECT id, corrected, born_score, body, client FROM relay_decisions \
+        const OF_ONE: &str = "SELECT id, corrected, born_score, body, client, records FROM relay_decisions \
             WHERE tenant = $1 AND (created, id) >= ($2, $3) AND (created, id) <= ($4, $5) \
             AND conversation = $6 ORDER BY created DESC, id DESC";
         let values = values![

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::decision;
+use super::decision::{self, Beside};
 use crate::error::SqlError;
 use crate::records::Escalation;
 use crate::sql::{Transaction, Write, values};
@@ -48,8 +48,12 @@ impl Write for KeepEscalation {
             return row.ok_or_else(gone)?.text(0);
         }
         if let Some(made) = &kept.new_decision {
-            let client = kept.client.as_deref();
-            decision::insert(transaction, &self.tenant, made, kept.score, client).await?;
+            let beside = Beside {
+                born_score: kept.score,
+                client: kept.client.clone(),
+                records: kept.records,
+            };
+            decision::insert(transaction, &self.tenant, made, &beside).await?;
         }
         Ok(kept.answer.clone())
     }
@@ -70,6 +74,7 @@ mod tests {
                 answer: "a".repeat(answer),
                 new_decision: None,
                 client: client.map(|length| "c".repeat(length)),
+                records: true,
             },
             now: Timestamp::UNIX_EPOCH,
         };

@@ -50,6 +50,9 @@ impl Write for RecordOutcome {
             return Ok(Recorded::UnknownDecision);
         };
         let decision = Arc::new(found.decision);
+        if !found.records {
+            return Ok(Recorded::NotWanted { decision });
+        }
         let Some(known) = found.known else {
             let corrected = self.report.corrected.unwrap_or(found.corrected);
             self.insert(transaction, &decision, corrected).await?;
@@ -83,6 +86,8 @@ impl Write for RecordOutcome {
 /// What a report is about.
 struct Found {
     decision: Decision,
+    /// Whether outcomes are stored.
+    records: bool,
     /// Whether the user called it wrong before any attempt was reported.
     corrected: bool,
     /// The attempt, if it is recorded.
@@ -92,7 +97,7 @@ struct Found {
 impl RecordOutcome {
     async fn find(&self, transaction: &mut Transaction<'_>) -> Result<Option<Found>, SqlError> {
         // Both at once: the way to the server and back is what an outcome costs.
-        const GET: &str = "SELECT o.report, o.corrected, o.recorded, o.answer, d.body, d.corrected \
+        const GET: &str = "SELECT o.report, o.corrected, o.recorded, o.answer, d.body, d.corrected, d.records \
             FROM relay_decisions d LEFT JOIN relay_outcomes o \
             ON o.tenant = d.tenant AND o.decision = d.id AND o.attempt = $3 WHERE d.tenant = $1 AND d.id = $2";
         let report = &self.report;
@@ -105,6 +110,7 @@ impl RecordOutcome {
             known: is_known.then(|| known(&mut row)).transpose()?,
             decision: decision::parse(&row.text(4)?)?,
             corrected: row.flag(5)?,
+            records: row.flag(6)?,
         }))
     }
 

@@ -342,6 +342,7 @@ pub(crate) async fn pruning_removes_what_is_old_and_what_is_too_much(database: &
         answer: "a".to_owned(),
         new_decision: None,
         client: None,
+        records: true,
     };
     store
         .keep_escalation(&tenant, escalated, ago(100))

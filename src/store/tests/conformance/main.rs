@@ -44,7 +44,8 @@ suite! {
         a_stranger_has_no_such_decision
         a_correction_takes_the_place_of_the_success
         the_next_message_corrects_before_or_after_the_report
-        what_a_provider_said_is_not_kept;
+        what_a_provider_said_is_not_kept
+        an_outcome_that_is_not_wanted_is_not_stored;
     quota:
         errors_in_a_row_are_counted_and_punished
         costs_are_added_once_per_attempt

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use routing::history::Counts;
 use routing::provider_error::ErrorClass;
-use store::{Event, Kept, Recorded, Store};
+use store::{DecisionQuery, Escalation, Event, Kept, Recorded, Store, StoredDecision};
 use uuid::Uuid;
 
 use crate::engines::Database;
@@ -210,4 +210,62 @@ pub(crate) async fn what_a_provider_said_is_not_kept(database: &Database) {
             "{name}: {recorded:?}"
         );
     }
+}
+
+pub(crate) async fn an_outcome_that_is_not_wanted_is_not_stored(database: &Database) {
+    let store = database.open().await;
+    let tenant = tenant("silent");
+    let parent = decision();
+    let [kept, born] = [(); 2].map(|()| Arc::new(decision()));
+    let client = Some("{}".to_owned());
+    let queued = store.keep_decision_for(&tenant, kept.clone(), client.clone(), false);
+    assert_eq!(queued, Kept::Queued);
+    let escalation = Escalation {
+        decision: parent.id,
+        key: "3".to_owned(),
+        score: 3.0,
+        answer: "a".to_owned(),
+        new_decision: Some(born.clone()),
+        client: client.clone(),
+        records: false,
+    };
+    store
+        .keep_escalation(&tenant, escalation, minute(1))
+        .await
+        .unwrap();
+    for (name, decision, born_score) in [("kept", kept, 0.0), ("born", born, 3.0)] {
+        let wanted = StoredDecision {
+            decision: (*decision).clone(),
+            corrected: false,
+            outcomes: Vec::new(),
+            born_score,
+            client: client.clone(),
+            records: false,
+        };
+        let said = report(
+            decision.id,
+            r#""result":"success","tests_passed":true,"usage":{"input_tokens":5,"cost_usd":0.5}"#,
+        );
+        for at in [2, 3] {
+            let recorded = store
+                .record_outcome(&tenant, said.clone(), minute(at))
+                .await;
+            let decision = decision.clone();
+            assert_eq!(recorded, Ok(Recorded::NotWanted { decision }), "{name}");
+            let queued = store.correct(&tenant, wanted.decision.id, minute(at));
+            assert_eq!(queued, Kept::Queued);
+        }
+        crate::decisions::settle(&store).await;
+        let stored = store.decision(&tenant, decision.id).await;
+        assert_eq!(stored, Ok(Some(wanted)), "{name}");
+    }
+    let page = store.decisions(&tenant, &DecisionQuery::default()).await;
+    let records = page
+        .unwrap()
+        .decisions
+        .into_iter()
+        .map(|stored| stored.records);
+    assert_eq!(records.collect::<Vec<_>>(), [false, false]);
+    let told = crate::quota::events(&store, &tenant).await;
+    assert_eq!(told, [] as [Event; 0], "neither evidence nor costs");
 }
