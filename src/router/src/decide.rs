@@ -321,7 +321,7 @@ impl Decider {
         tenant: &Tenant,
         decision: &Arc<Decision>,
         client: Option<String>,
-        _records: bool,
+        records: bool,
     ) {
         if decision.selected.explored {
             let class = routing::outcome::class_of(decision);
@@ -329,12 +329,15 @@ impl Decider {
                 .of(&tenant.0)
                 .change(|history| history.explored(class, decision.created));
         }
-        self.count(
-            self.store
-                .keep_decision_for(&tenant.0, decision.clone(), client.clone()),
-        );
+        self.count(self.store.keep_decision_for(
+            &tenant.0,
+            decision.clone(),
+            client.clone(),
+            records,
+        ));
         let aside = Aside {
             client,
+            records,
             ..Aside::default()
         };
         self.remember(tenant, decision.clone(), aside);

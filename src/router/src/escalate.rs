@@ -36,6 +36,8 @@ struct Running {
     born_score: f64,
     /// The client's side of the request that was decided.
     client: RouteRequest,
+    /// Whether what comes of it may be recorded.
+    records: bool,
 }
 
 pub(crate) async fn route(
@@ -75,12 +77,14 @@ impl Decider {
                 decision: Arc::new(stored.decision),
                 born_score: stored.born_score,
                 client: client_side(stored.client.as_deref()),
+                records: stored.records,
             }),
             other => match (self.remembered(tenant, id), other) {
                 (Some((decision, aside)), _) => Ok(Running {
                     decision,
                     born_score: aside.born_score,
                     client: client_side(aside.client.as_deref()),
+                    records: aside.records,
                 }),
                 (None, Ok(_)) => Err(unknown_decision(id)),
                 (None, Err(error)) => Err(away(&error)),
@@ -306,6 +310,7 @@ impl Decider {
             answer: text.clone(),
             new_decision: Some(decision.clone()),
             client: client.clone(),
+            records: running.records,
         };
         let stands = self
             .store
@@ -324,6 +329,7 @@ impl Decider {
                 client,
                 born_score: tally.score.get(),
                 faults: None,
+                records: running.records,
             };
             self.remember(tenant, decision, aside);
         }

@@ -55,6 +55,9 @@ impl Decider {
                 ..
             } => return Ok(json_bytes(answer.into_bytes())),
             Recorded::Same { decision, .. } => (decision, false),
+            Recorded::NotWanted { decision } => {
+                return Ok(json_response(&self.answer(tenant, &decision, false)));
+            }
             Recorded::Conflict { recorded } => return Err(conflict(&report, &recorded)),
             Recorded::UnknownDecision => return Err(unknown_decision(report.decision_id)),
         };

@@ -16,7 +16,7 @@ const CAPACITY: usize = 2048;
 const MOST_CLIENT: usize = 16 << 10;
 
 /// What goes with a decision while its task goes on.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Aside {
     /// What the client said of itself.
     pub(crate) client: Option<String>,
@@ -24,6 +24,19 @@ pub(crate) struct Aside {
     pub(crate) born_score: f64,
     /// The last class of provider errors, and how many came in a row.
     pub(crate) faults: Option<(ErrorClass, u32)>,
+    /// Whether what comes of it may be recorded.
+    pub(crate) records: bool,
+}
+
+impl Default for Aside {
+    fn default() -> Self {
+        Self {
+            client: None,
+            born_score: 0.0,
+            faults: None,
+            records: true,
+        }
+    }
 }
 
 /// The last decisions of all tenants.

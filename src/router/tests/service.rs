@@ -391,3 +391,19 @@ async fn the_example_of_the_readme_is_learned() {
     let decision = route(&router, json!({"request": "fix date parser"})).await;
     assert_eq!(decision["assessment"]["source"], "memory");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_wants_nothing_recorded_has_nothing_recorded() {
+    let router = TestRouter::start(&built_in_policy()).await;
+    let body = json!({"request": "Fix the pager", "settings": {"telemetry": false}});
+    let decision = route(&router, body).await;
+    let (status, answer) = router
+        .post("/v1/outcomes", &outcome(&decision, 1, "failure"))
+        .await;
+    assert_eq!((status.as_u16(), &answer["recorded"]), (200, &json!(false)));
+    assert!(about(&answer["history"]["failures"], 0.0), "{answer}");
+    let id = decision["id"].as_str().unwrap();
+    let (_, stored) = router.get(&format!("/v1/decisions/{id}")).await;
+    assert_eq!(stored["outcomes"], json!([]));
+    assert!(stored.get("request").is_none(), "{stored}");
+}

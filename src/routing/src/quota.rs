@@ -199,11 +199,16 @@ impl QuotaState {
         }
     }
 
-    /// After an attempt whose cost is known.
+    /// After an attempt whose cost is known. Clocks of replicas may differ around midnight: where another one has begun
+    /// the next day already, the cost is of that day. A sum from further ahead is of a clock that was wrong.
     #[must_use]
     pub fn after_cost(self, cost: Usd, now: Timestamp) -> Self {
-        let day = utc_day(now);
-        let before = self.spent.filter(|spent| spent.day == day);
+        let today = utc_day(now);
+        let tomorrow = today.tomorrow().unwrap_or(today);
+        let before = self
+            .spent
+            .filter(|spent| (today..=tomorrow).contains(&spent.day));
+        let day = before.map_or(today, |spent| spent.day);
         let sum = before.map_or(0.0, |spent| spent.usd.get()) + cost.get();
         Self {
             spent: Some(Spent {

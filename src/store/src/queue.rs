@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub(crate) use pending::{Group, Pending};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::error::{SqlError, StoreError};
 use crate::options::StoreOptions;
@@ -123,6 +123,32 @@ impl<W: Write> Waiting for Entry<W> {
     }
 }
 
+/// Held by a writer for as long as it lives: says whether the engine takes writes, and that it does not once the writer
+/// has gone, however that came about.
+pub(crate) struct Up(watch::Sender<bool>);
+
+impl Up {
+    pub(crate) const fn new(sender: watch::Sender<bool>) -> Self {
+        Self(sender)
+    }
+
+    /// Says it; what was said before.
+    pub(crate) fn say(&self, up: bool) -> bool {
+        self.0.send_replace(up)
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        self.0.send_replace(false);
+        if std::thread::panicking() {
+            tracing::error!(
+                "the writer of the store panicked: nothing is stored until the process starts again"
+            );
+        }
+    }
+}
+
 /// What the writer is sent.
 pub(crate) enum Command {
     Write(Box<dyn Waiting>),
@@ -158,15 +184,21 @@ impl Queue {
     /// Puts a write into the queue and answers where its answer will come.
     ///
     /// # Errors
-    /// [`StoreError::Full`] when there is no room.
+    /// [`StoreError::Full`] when there is no room, [`StoreError::Away`] when the writer has gone.
     pub(crate) fn ask<W: Write>(
         &self,
         write: W,
     ) -> Result<oneshot::Receiver<Result<W::Answer, StoreError>>, StoreError> {
         let (reply, answer) = oneshot::channel();
-        self.send(write, Some(reply))
-            .map(|()| answer)
-            .ok_or(StoreError::Full { what: W::WHAT })
+        if self.send(write, Some(reply)).is_some() {
+            return Ok(answer);
+        }
+        let what = W::WHAT;
+        if self.sender.is_closed() {
+            let reason = "it was closed".to_owned();
+            return Err(StoreError::Away { what, reason });
+        }
+        Err(StoreError::Full { what })
     }
 
     fn send<W: Write>(

@@ -47,6 +47,11 @@ pub enum Recorded {
         /// The one that stands.
         recorded: Box<OutcomeReport>,
     },
+    /// Its client wants no outcomes stored (routing.md 19); nothing was.
+    NotWanted {
+        /// The decision it belongs to.
+        decision: Arc<Decision>,
+    },
     /// The tenant has no such decision.
     UnknownDecision,
 }
@@ -81,6 +86,8 @@ pub struct Escalation {
     pub new_decision: Option<Arc<Decision>>,
     /// What the client said of itself, for the decision that was made.
     pub client: Option<String>,
+    /// Whether outcomes of the decision that was made are stored.
+    pub records: bool,
 }
 
 /// A decision with what happened to it.
@@ -96,12 +103,14 @@ pub struct StoredDecision {
     pub born_score: f64,
     /// What the client said of itself when it asked, as it was kept.
     pub client: Option<String>,
+    /// Whether its outcomes are stored.
+    pub records: bool,
 }
 
 /// One attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredOutcome {
-    /// As it was reported first.
+    /// As it was reported first, but for the message of an error of the provider.
     pub report: OutcomeReport,
     /// Whether it counts as corrected now.
     pub corrected: bool,
@@ -125,7 +134,7 @@ pub struct DecisionQuery {
 /// A page of decisions, newest first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DecisionPage {
-    /// At most as many as asked for.
+    /// At most as many as asked for, and at most some 4 MiB.
     pub decisions: Vec<StoredDecision>,
     /// Where the next page starts; nothing at the end.
     pub next_cursor: Option<String>,
@@ -152,11 +161,11 @@ pub struct ReportRow {
     pub provider_moves: u64,
     /// Decisions taken to learn about a model.
     pub explored: u64,
-    /// Sum of the estimates, USD.
+    /// Sum of the estimates, USD, of decisions whose savings are known, too.
     pub estimated_cost: f64,
-    /// Decisions without an estimate.
+    /// Decisions whose estimate or savings are unknown.
     pub unknown_cost: u64,
-    /// Sum of the estimated savings against the baseline, USD.
+    /// Sum of the estimated savings against the baseline, USD, of the same decisions.
     pub estimated_savings: f64,
     /// Decisions whose savings are unknown.
     pub unknown_savings: u64,
@@ -243,7 +252,8 @@ pub struct Pruned {
     pub snapshots: u64,
     /// Evidence older than 90 days.
     pub events: u64,
-    /// Answers to escalations and counts of faults whose decision is long gone.
+    /// Answers to escalations and counts of faults whose decision is long gone, and quota that did not change for 90
+    /// days.
     pub leftovers: u64,
 }
 

@@ -232,8 +232,8 @@ pub(crate) struct Transaction<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quota {
     pub(crate) state: QuotaState,
-    /// Whether it is not what is stored.
-    pub(crate) changed: bool,
+    /// When it was changed last, if it is not what is stored.
+    pub(crate) changed: Option<Timestamp>,
 }
 
 /// What a writer remembers from one transaction to the next; to be thrown away when one is rolled back.
@@ -248,6 +248,8 @@ pub(crate) struct Cache {
 pub(crate) struct Rows {
     pub(crate) dataset: Dataset,
     pub(crate) next_place: i64,
+    /// Where in the dataset a row is, by its id.
+    pub(crate) found: HashMap<String, usize>,
 }
 
 impl<'a> Transaction<'a> {

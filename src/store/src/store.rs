@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use crate::error::{OpenError, StoreError};
 use crate::options::{Location, Notice, StoreOptions};
 use crate::postgres;
-use crate::queue::{Pending, Queue};
+use crate::queue::{Pending, Queue, Up};
 use crate::records::Kept;
 use crate::sql::{Read, Write};
 use crate::sqlite;
@@ -78,7 +78,7 @@ impl Store {
         let (queue, commands) = Queue::new(options);
         let (set_up, up) = watch::channel(true);
         let pending = Pending::new(commands, options.group.max(1));
-        sqlite::start(file, path, pending, set_up).map_err(OpenError::Thread)?;
+        sqlite::start(file, path, pending, Up::new(set_up)).map_err(OpenError::Thread)?;
         let inner = Inner {
             queue,
             engine: Engine::Sqlite(readers),
@@ -106,7 +106,7 @@ impl Store {
         postgres::start(postgres::Writer {
             address,
             pending: Pending::new(commands, options.group.max(1)),
-            up: set_up,
+            up: Up::new(set_up),
             reachable,
             deadline,
             tried,
@@ -125,7 +125,8 @@ impl Store {
         })
     }
 
-    /// Whether the last connection or commit worked.
+    /// Whether the last connection or commit worked, and there still is a writer: there is none after
+    /// [`Store::close`], or after it panicked.
     #[must_use]
     pub fn is_up(&self) -> bool {
         *self.0.up.borrow()

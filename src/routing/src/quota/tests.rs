@@ -161,6 +161,32 @@ fn a_spent_budget_closes_the_provider_for_the_rest_of_the_utc_day() {
 }
 
 #[test]
+fn a_cost_never_forgets_what_was_spent_today() {
+    let noon: Timestamp = "2026-11-30T12:00:00Z".parse().unwrap();
+    let usd = |value: f64| Usd::new(value).unwrap();
+    for (name, hours_later, day, sum) in [
+        ("at once", 0, "2026-11-30", 3.0),
+        ("the same day", 11, "2026-11-30", 3.0),
+        ("the next day", 12, "2026-12-01", 1.0),
+        ("much later", 240, "2026-12-10", 1.0),
+        ("a clock behind, the same day", -12, "2026-11-30", 3.0),
+        ("a clock behind, the day before", -13, "2026-11-30", 3.0),
+        ("at most a day behind", -36, "2026-11-30", 3.0),
+        ("the sum is of a wrong clock", -37, "2026-11-28", 1.0),
+    ] {
+        let later = noon + SignedDuration::from_hours(hours_later);
+        let state = QuotaState::default()
+            .after_cost(usd(2.0), noon)
+            .after_cost(usd(1.0), later);
+        let wanted = Spent {
+            day: day.parse().unwrap(),
+            usd: usd(sum),
+        };
+        assert_eq!(state.spent, Some(wanted), "{name}");
+    }
+}
+
+#[test]
 fn a_clock_that_went_back_is_no_reward() {
     let state = QuotaState::default().after_fault(ProviderFault::Exhausted, None, START);
     assert_eq!(with(state).availability(after(-1000)), ratio(0.5));

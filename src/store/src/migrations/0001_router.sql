@@ -18,6 +18,7 @@ CREATE TABLE relay_decisions (
     savings DOUBLE PRECISION,
     born_score DOUBLE PRECISION NOT NULL,
     corrected BIGINT NOT NULL,
+    records BIGINT NOT NULL,
     client TEXT,
     body TEXT NOT NULL,
     PRIMARY KEY (tenant, id)
@@ -72,10 +73,12 @@ CREATE TABLE relay_quota (
     tenant TEXT COLLATE "C" NOT NULL,
     provider TEXT COLLATE "C" NOT NULL,
     change BIGINT NOT NULL,
+    recorded BIGINT NOT NULL,
     state TEXT NOT NULL,
     PRIMARY KEY (tenant, provider)
 );
 CREATE INDEX relay_quota_change ON relay_quota (change);
+CREATE INDEX relay_quota_recorded ON relay_quota (recorded);
 
 CREATE TABLE relay_changes (
     change BIGINT PRIMARY KEY,
@@ -84,6 +87,7 @@ CREATE TABLE relay_changes (
     kind TEXT NOT NULL,
     body TEXT NOT NULL
 );
+CREATE INDEX relay_changes_recorded ON relay_changes (recorded);
 
 CREATE TABLE relay_imports (
     tenant TEXT COLLATE "C" NOT NULL,
@@ -91,6 +95,7 @@ CREATE TABLE relay_imports (
     seen BIGINT NOT NULL,
     PRIMARY KEY (tenant, key)
 );
+CREATE INDEX relay_imports_seen ON relay_imports (seen);
 
 CREATE TABLE relay_datasets (
     tenant TEXT COLLATE "C" PRIMARY KEY,
@@ -125,3 +130,4 @@ CREATE TABLE relay_snapshots (
     body TEXT NOT NULL,
     PRIMARY KEY (tenant, digest)
 );
+CREATE INDEX relay_snapshots_read ON relay_snapshots (read);

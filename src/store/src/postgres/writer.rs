@@ -13,7 +13,7 @@ use super::address::Address;
 use super::connection::Connected;
 use super::migrate;
 use crate::error::SqlError;
-use crate::queue::{Group, Pending, Waiting};
+use crate::queue::{Group, Pending, Up, Waiting};
 use crate::sql::{Cache, Transaction};
 
 /// The first pause after an attempt to connect, and the longest.
@@ -25,7 +25,7 @@ const FAREWELL: Duration = Duration::from_secs(10);
 pub(crate) struct Writer {
     pub(crate) address: Address,
     pub(crate) pending: Pending,
-    pub(crate) up: watch::Sender<bool>,
+    pub(crate) up: Up,
     pub(crate) reachable: Arc<AtomicBool>,
     pub(crate) deadline: Duration,
     /// Told after the first attempt to connect, whatever came of it.
@@ -120,7 +120,7 @@ impl Task {
     async fn work(&mut self, mut connected: Connected) -> Result<(), SqlError> {
         self.pause = PAUSES.0;
         self.was_up = true;
-        self.writer.up.send_replace(true);
+        self.writer.up.say(true);
         self.writer.tried.send_replace(true);
         tracing::info!(place = self.writer.address.place(), "the store is up");
         loop {
@@ -235,7 +235,7 @@ impl Task {
             tracing::warn!(%error, "the store is away; decisions are held");
             self.was_up = false;
         }
-        self.writer.up.send_replace(false);
+        self.writer.up.say(false);
         // Reads need not find out for themselves.
         self.writer.reachable.store(false, Ordering::Relaxed);
         self.writer.tried.send_replace(true);

@@ -22,7 +22,8 @@ impl Read for ById {
         &self,
         connection: &mut dyn Connection,
     ) -> Result<Option<StoredDecision>, SqlError> {
-        const GET: &str = "SELECT body, corrected, born_score, client FROM relay_decisions WHERE tenant = $1 AND id = $2";
+        const GET: &str = "SELECT body, corrected, born_score, client, records FROM relay_decisions \
+            WHERE tenant = $1 AND id = $2";
         let values = values![&*self.tenant, self.id];
         let Some(mut row) = first(connection, GET, values).await? else {
             return Ok(None);
@@ -32,6 +33,7 @@ impl Read for ById {
             corrected: row.flag(1)?,
             born_score: row.real(2)?,
             client: row.optional_text(3)?,
+            records: row.flag(4)?,
             outcomes: outcomes(connection, &self.tenant, self.id).await?,
         }))
     }

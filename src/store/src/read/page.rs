@@ -15,6 +15,8 @@ use crate::write;
 /// Most decisions of a page, and how many where nobody says.
 const MOST: u32 = 500;
 const USUAL: u32 = 50;
+/// Bytes of records after which a page ends; it has one at least.
+const MOST_BYTES: u64 = 4 << 20;
 
 /// Where a page ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,22 +85,25 @@ impl Read for Page {
     const WHAT: &'static str = "list decisions";
 
     async fn read(&self, connection: &mut dyn Connection) -> Result<DecisionPage, SqlError> {
-        let mut rows = self.rows(connection).await?;
-        let more = rows.len() > self.limit as usize;
-        rows.truncate(self.limit as usize);
-        let (Some(newest), Some(oldest)) = (rows.first().map(place), rows.last().map(place)) else {
+        let Some(Span {
+            newest,
+            oldest,
+            more,
+        }) = self.span(connection).await?
+        else {
             return Ok(DecisionPage::default());
         };
-        let (newest, oldest) = (newest?, oldest?);
+        let rows = self.rows(connection, &newest, &oldest).await?;
         let next_cursor = more.then(|| oldest.to_string());
         let mut outcomes = self.outcomes(connection, newest, oldest).await?;
         let decisions = rows.into_iter().map(|mut row| {
-            let id = row.text(1)?;
+            let id = row.text(0)?;
             Ok(StoredDecision {
-                corrected: row.flag(2)?,
-                born_score: row.real(3)?,
-                client: row.optional_text(5)?,
-                decision: write::decision::parse(&row.text(4)?)?,
+                corrected: row.flag(1)?,
+                born_score: row.real(2)?,
+                client: row.optional_text(4)?,
+                records: row.flag(5)?,
+                decision: write::decision::parse(&row.text(3)?)?,
                 outcomes: outcomes.remove(&id).unwrap_or_default(),
             })
         });
@@ -109,41 +114,85 @@ impl Read for Page {
     }
 }
 
-/// Where a row of a page stands.
-fn place(row: &Row) -> Result<Cursor, SqlError> {
-    Ok(Cursor {
-        created: row.int(0)?,
-        id: row.clone().text(1)?,
-    })
+/// The ends of a page.
+struct Span {
+    newest: Cursor,
+    oldest: Cursor,
+    /// Whether there is a next page.
+    more: bool,
 }
 
 impl Page {
-    async fn rows(&self, connection: &mut dyn Connection) -> Result<Vec<Row>, SqlError> {
-        const ALL: &str = "SELECT created, id, corrected, born_score, body, client FROM relay_decisions \
-            WHERE tenant = $1 AND created >= $2 AND (created, id) < ($3, $4) \
+    /// Where the page begins and ends. The bodies are only measured here: five hundred of them may not fit into memory.
+    async fn span(&self, connection: &mut dyn Connection) -> Result<Option<Span>, SqlError> {
+        const ALL: &str = "SELECT created, id, OCTET_LENGTH(body) + COALESCE(OCTET_LENGTH(client), 0) \
+            FROM relay_decisions WHERE tenant = $1 AND created >= $2 AND (created, id) < ($3, $4) \
             ORDER BY created DESC, id DESC LIMIT $5";
-        const OF_ONE: &str = "SELECT created, id, corrected, born_score, body, client FROM relay_decisions \
-            WHERE tenant = $1 AND created >= $2 AND (created, id) < ($3, $4) AND conversation = $6 \
-            ORDER BY created DESC, id DESC LIMIT $5";
-        let (after, tenant) = (&self.after, &*self.tenant);
-        // One more says whether there is a next page.
-        let limit = self.limit + 1;
+        const OF_ONE: &str = "SELECT created, id, OCTET_LENGTH(body) + COALESCE(OCTET_LENGTH(client), 0) \
+            FROM relay_decisions WHERE tenant = $1 AND created >= $2 AND (created, id) < ($3, $4) \
+            AND conversation = $6 ORDER BY created DESC, id DESC LIMIT $5";
+        let after = &self.after;
+        let values = values![
+            &*self.tenant,
+            self.since,
+            after.created,
+            &*after.id,
+            // One more says whether there is a next page.
+            self.limit + 1,
+            self.conversation.clone(),
+        ];
+        let rows = match &self.conversation {
+            None => connection.query(ALL, &values[..5]).await?,
+            Some(_) => connection.query(OF_ONE, values).await?,
+        };
+        let mut places = Vec::with_capacity(rows.len());
+        let (mut bytes, mut more) = (0, false);
+        for mut row in rows {
+            bytes += row.count(2)?;
+            let too_much = bytes > MOST_BYTES && !places.is_empty();
+            if places.len() >= self.limit as usize || too_much {
+                more = true;
+                break;
+            }
+            let created = row.int(0)?;
+            let id = row.text(1)?;
+            places.push(Cursor { created, id });
+        }
+        let Some(oldest) = places.pop() else {
+            return Ok(None);
+        };
+        let newest = places.into_iter().next();
+        Ok(Some(Span {
+            newest: newest.unwrap_or_else(|| oldest.clone()),
+            oldest,
+            more,
+        }))
+    }
+
+    /// The decisions of a page. Its ends are given, so that decisions which came since push none out of it.
+    async fn rows(
+        &self,
+        connection: &mut dyn Connection,
+        newest: &Cursor,
+        oldest: &Cursor,
+    ) -> Result<Vec<Row>, SqlError> {
+        const ALL: &str = "SELECT id, corrected, born_score, body, client, records FROM relay_decisions \
+            WHERE tenant = $1 AND (created, id) >= ($2, $3) AND (created, id) <= ($4, $5) \
+            ORDER BY created DESC, id DESC";
+        const OF_ONE: &str = "SELECT id, corrected, born_score, body, client, records FROM relay_decisions \
+            WHERE tenant = $1 AND (created, id) >= ($2, $3) AND (created, id) <= ($4, $5) \
+            AND conversation = $6 ORDER BY created DESC, id DESC";
+        let values = values![
+            &*self.tenant,
+            oldest.created,
+            &*oldest.id,
+            newest.created,
+            &*newest.id,
+            self.conversation.clone(),
+        ];
         match &self.conversation {
-            None => {
-                let values = values![tenant, self.since, after.created, &*after.id, limit];
-                connection.query(ALL, values).await
-            }
-            Some(conversation) => {
-                let values = values![
-                    tenant,
-                    self.since,
-                    after.created,
-                    &*after.id,
-                    limit,
-                    &**conversation
-                ];
-                connection.query(OF_ONE, values).await
-            }
+            None => connection.query(ALL, &values[..5]).await,
+            Some(_) => connection.query(OF_ONE, values).await,
         }
     }
 

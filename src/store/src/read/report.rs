@@ -19,26 +19,31 @@ impl Read for Since {
 
     async fn read(&self, connection: &mut dyn Connection) -> Result<Vec<ReportRow>, SqlError> {
         // The verdict on a decision is that of its last final attempt: twice its number, and one more for a success.
+        // Costs and savings are compared, so each sum is of the same decisions. SQLite takes the tables of a cross join in
+        // this order, and so looks at no outcome from before.
         const GET: &str = "SELECT d.tier, d.source, d.profile, COUNT(*), \
             COUNT(o.verdict), COALESCE(SUM(o.verdict % 2), 0), \
             SUM(CASE WHEN d.kind = 'escalation' THEN 1 ELSE 0 END), \
             SUM(CASE WHEN d.kind = 'provider' THEN 1 ELSE 0 END), \
             CAST(SUM(d.explored) AS BIGINT), \
-            SUM(d.cost), COUNT(*) - COUNT(d.cost), SUM(d.savings), COUNT(*) - COUNT(d.savings), \
+            SUM(CASE WHEN d.savings IS NOT NULL THEN d.cost END), COUNT(*) - COUNT(d.cost + d.savings), \
+            SUM(CASE WHEN d.cost IS NOT NULL THEN d.savings END), COUNT(*) - COUNT(d.savings), \
             SUM(o.cost), COUNT(o.cost), \
             CAST(COALESCE(SUM(o.input_tokens), 0) AS BIGINT), \
             CAST(COALESCE(SUM(o.cached_input_tokens), 0) AS BIGINT), \
             CAST(COALESCE(SUM(o.cache_write_tokens), 0) AS BIGINT), \
             CAST(COALESCE(SUM(o.output_tokens), 0) AS BIGINT) \
-            FROM relay_decisions d LEFT JOIN (SELECT decision, \
-                CAST(MAX(CASE WHEN final = 1 AND counts > 0 \
-                    THEN attempt * 2 + CASE WHEN counts = 1 THEN 1 ELSE 0 END END) AS INTEGER) AS verdict, \
-                SUM(cost) AS cost, \
-                CAST(SUM(input_tokens) AS BIGINT) AS input_tokens, \
-                CAST(SUM(cached_input_tokens) AS BIGINT) AS cached_input_tokens, \
-                CAST(SUM(cache_write_tokens) AS BIGINT) AS cache_write_tokens, \
-                CAST(SUM(output_tokens) AS BIGINT) AS output_tokens \
-                FROM relay_outcomes WHERE tenant = $1 GROUP BY decision) o ON o.decision = d.id \
+            FROM relay_decisions d LEFT JOIN (SELECT r.decision, \
+                CAST(MAX(CASE WHEN r.final = 1 AND r.counts > 0 \
+                    THEN r.attempt * 2 + CASE WHEN r.counts = 1 THEN 1 ELSE 0 END END) AS INTEGER) AS verdict, \
+                SUM(r.cost) AS cost, \
+                CAST(SUM(r.input_tokens) AS BIGINT) AS input_tokens, \
+                CAST(SUM(r.cached_input_tokens) AS BIGINT) AS cached_input_tokens, \
+                CAST(SUM(r.cache_write_tokens) AS BIGINT) AS cache_write_tokens, \
+                CAST(SUM(r.output_tokens) AS BIGINT) AS output_tokens \
+                FROM relay_decisions m CROSS JOIN relay_outcomes r WHERE r.tenant = m.tenant AND r.decision = m.id \
+                AND m.tenant = $1 AND m.created >= $2 AND m.kind <> 'direct' \
+                GROUP BY r.decision) o ON o.decision = d.id \
             WHERE d.tenant = $1 AND d.created >= $2 AND d.kind <> 'direct' \
             GROUP BY d.tier, d.source, d.profile ORDER BY d.tier, d.source, d.profile";
         let values = values![&*self.tenant, self.since];

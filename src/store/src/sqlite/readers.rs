@@ -1,5 +1,6 @@
 //! The threads that read, each with a connection of its own, so that no read waits for a write.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
@@ -47,7 +48,7 @@ impl Readers {
                     loop {
                         let job = locked(&queue).recv();
                         match job {
-                            Ok(job) => job(&mut file),
+                            Ok(job) => outlive(|| job(&mut file)),
                             Err(_) => return,
                         }
                     }
@@ -80,7 +81,7 @@ impl Readers {
             .map_err(|_| StoreError::Full { what: R::WHAT })?;
         let gone = |_| StoreError::Away {
             what: R::WHAT,
-            reason: "a reading thread ended".to_owned(),
+            reason: "the read was given up".to_owned(),
         };
         answer.await.map_err(gone)?
     }
@@ -98,4 +99,48 @@ impl Readers {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs a read. One that panics fails alone: the thread and its connection are there for the next.
+fn outlive(read: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(read)).is_err() {
+        tracing::error!("a read of the store panicked");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::error::SqlError;
+    use crate::sql::Connection;
+
+    struct Panics(bool);
+
+    impl Read for Panics {
+        type Answer = usize;
+        const WHAT: &'static str = "panic";
+
+        async fn read(&self, connection: &mut dyn Connection) -> Result<usize, SqlError> {
+            let rows = connection.query("SELECT 1", &[]).await?;
+            assert!(!self.0, "told to");
+            Ok(rows.len())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_read_that_panics_fails_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("relay.db");
+        drop(crate::sqlite::open(&path, Timestamp::UNIX_EPOCH).unwrap());
+        let options = StoreOptions {
+            readers: 1,
+            ..StoreOptions::default()
+        };
+        let readers = Readers::start(&path, &options).unwrap();
+        let gone = readers.read(Panics(true)).await;
+        assert!(matches!(gone, Err(StoreError::Away { .. })), "{gone:?}");
+        assert_eq!(readers.read(Panics(false)).await, Ok(1));
+    }
 }

@@ -3,12 +3,10 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use tokio::sync::watch;
-
 use super::connection::{File, now};
 use super::file::{self, Gate};
 use crate::error::SqlError;
-use crate::queue::{Group, Pending, Waiting};
+use crate::queue::{Group, Pending, Up, Waiting};
 use crate::sql::{Cache, Transaction};
 
 /// The first pause after a write that the disk did not take, and the longest.
@@ -21,7 +19,7 @@ struct Writer {
     gate: Gate,
     path: PathBuf,
     pending: Pending,
-    up: watch::Sender<bool>,
+    up: Up,
     cache: Cache,
     pause: Duration,
 }
@@ -30,12 +28,7 @@ struct Writer {
 ///
 /// # Errors
 /// When the system has no thread for us.
-pub(crate) fn start(
-    file: File,
-    path: PathBuf,
-    pending: Pending,
-    up: watch::Sender<bool>,
-) -> std::io::Result<()> {
+pub(crate) fn start(file: File, path: PathBuf, pending: Pending, up: Up) -> std::io::Result<()> {
     let writer = Writer {
         file,
         gate: Gate::new(&path)?,
@@ -140,14 +133,14 @@ impl Writer {
 
     fn works(&mut self) {
         self.pause = PAUSES.0;
-        if !self.up.send_replace(true) {
+        if !self.up.say(true) {
             tracing::info!(path = %self.path.display(), "the store takes writes again");
         }
     }
 
     /// Tells those who wait, and holds the rest.
     fn away(&mut self, error: &SqlError) {
-        if self.up.send_replace(false) {
+        if self.up.say(false) {
             tracing::warn!(%error, "the store takes no writes; decisions are held");
         }
         if self.file.is_damaged() {

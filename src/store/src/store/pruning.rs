@@ -15,6 +15,9 @@ use crate::write::prune::{Aged, Decisions, Older, STEP};
 const YOUNGEST: SignedDuration = SignedDuration::from_hours(24);
 /// Snapshots are kept this long after they were last read.
 const SNAPSHOTS: SignedDuration = SignedDuration::from_hours(24 * 30);
+/// A provider of which nothing was heard for so long has nothing left that matters: penalties fade in minutes, sums are of
+/// one day.
+const IDLE_QUOTA: SignedDuration = SignedDuration::from_hours(24 * 90);
 /// History looks back no further (routing.md 11).
 const EVIDENCE: SignedDuration = SignedDuration::from_hours(24 * 90);
 
@@ -67,7 +70,8 @@ impl Store {
         pruned.events = self.repeat(aged(Aged::Events, ago(EVIDENCE))).await?
             + self.repeat(aged(Aged::Imports, ago(EVIDENCE))).await?;
         pruned.leftovers = self.repeat(aged(Aged::Escalations, oldest)).await?
-            + self.repeat(aged(Aged::Faults, ago(YOUNGEST))).await?;
+            + self.repeat(aged(Aged::Faults, ago(YOUNGEST))).await?
+            + self.repeat(aged(Aged::Quota, ago(IDLE_QUOTA))).await?;
         Ok(pruned)
     }
 

@@ -13,30 +13,36 @@ use super::Store;
 use crate::error::StoreError;
 use crate::records::{DatasetEdit, Escalation, Kept, ProviderFaultReport, Recorded, Snapshot};
 use crate::write;
-use crate::write::decision::whole;
+use crate::write::decision::{Beside, whole};
 
 impl Store {
     /// Keeps a decision; one that explores is told in the change feed.
     pub fn keep_decision(&self, tenant: &Arc<str>, decision: Arc<Decision>) -> Kept {
-        self.keep_decision_for(tenant, decision, None)
+        self.keep_decision_for(tenant, decision, None, true)
     }
 
-    /// The same with what its client said of itself, for the time in which the task goes on.
+    /// The same with what its client said of itself, for the time in which the task goes on, and whether outcomes are
+    /// stored.
     pub fn keep_decision_for(
         &self,
         tenant: &Arc<str>,
         decision: Arc<Decision>,
         client: Option<String>,
+        records: bool,
     ) -> Kept {
         self.put(write::decision::KeepDecision {
             tenant: tenant.clone(),
             decision,
-            client,
+            beside: Beside {
+                born_score: 0.0,
+                client,
+                records,
+            },
         })
     }
 
     /// Marks the last outcome of a decision as corrected by the user, or the decision where there is none yet, so that
-    /// a later one counts as corrected.
+    /// a later one counts as corrected. Does nothing where outcomes of the decision are not stored.
     pub fn correct(&self, tenant: &Arc<str>, decision: Uuid, now: Timestamp) -> Kept {
         self.put(write::correct::Correct {
             tenant: tenant.clone(),
@@ -45,7 +51,7 @@ impl Store {
         })
     }
 
-    /// Keeps what was answered to a report, for the same report sent again.
+    /// Keeps what was answered to a report, for the same report sent again; an answer that is kept already stands.
     pub fn keep_answer(
         &self,
         tenant: &Arc<str>,
@@ -61,7 +67,8 @@ impl Store {
         })
     }
 
-    /// Records what happened to a decision (routing.md 18), once per attempt.
+    /// Records what happened to a decision (routing.md 18), once per attempt. Of an error of its provider the class is
+    /// kept, not the message.
     ///
     /// # Errors
     /// When it is not on disk, or nobody knows whether it is; sent again, it is recorded once.
@@ -71,12 +78,8 @@ impl Store {
         report: OutcomeReport,
         now: Timestamp,
     ) -> Result<Recorded, StoreError> {
-        self.write(write::outcome::RecordOutcome {
-            tenant: tenant.clone(),
-            report,
-            now: whole(now),
-        })
-        .await
+        let recording = write::outcome::RecordOutcome::new(tenant.clone(), report, whole(now));
+        self.write(recording).await
     }
 
     /// Notes an error of a provider; what is left of it, and how many errors of this class in a row the decision had

@@ -24,7 +24,9 @@ impl Write for KeepAnswer {
     }
 
     async fn apply(&self, transaction: &mut Transaction<'_>) -> Result<(), SqlError> {
-        const PUT: &str = "UPDATE relay_outcomes SET answer = $4 WHERE tenant = $1 AND decision = $2 AND attempt = $3";
+        // The first answer is the one to give again.
+        const PUT: &str = "UPDATE relay_outcomes SET answer = $4 \
+            WHERE tenant = $1 AND decision = $2 AND attempt = $3 AND answer IS NULL";
         let values = values![&*self.tenant, self.decision, self.attempt, &*self.answer];
         transaction.execute(PUT, values).await?;
         Ok(())

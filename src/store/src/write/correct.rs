@@ -5,12 +5,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::decision::find;
+use super::decision::find_recording;
 use super::outcome::{correct, last_attempt};
 use crate::error::SqlError;
 use crate::sql::{Transaction, Write, values};
 
-/// Marks the last attempt of a decision, or the decision where there is none yet.
+/// Marks the last attempt of a decision, or the decision where there is none yet. Where outcomes are not wanted, this is
+/// none either.
 pub(crate) struct Correct {
     pub(crate) tenant: Arc<str>,
     pub(crate) decision: Uuid,
@@ -23,7 +24,7 @@ impl Write for Correct {
 
     async fn apply(&self, transaction: &mut Transaction<'_>) -> Result<(), SqlError> {
         const MARK: &str = "UPDATE relay_decisions SET corrected = 1 WHERE tenant = $1 AND id = $2";
-        let Some(decision) = find(transaction, &self.tenant, self.decision).await? else {
+        let Some(decision) = find_recording(transaction, &self.tenant, self.decision).await? else {
             return Ok(());
         };
         match last_attempt(transaction, &self.tenant, self.decision).await? {

@@ -1,6 +1,7 @@
 //! Changes of a tenant's rows (training.md 2.4, 2.6): the caller looks at all rows and says what to change, while nobody
 //! else changes them.
 
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -32,12 +33,17 @@ impl<T: Send + 'static> Write for Edit<T> {
             edited.map_err(|_| SqlError::Refused("the change itself panicked".to_owned()))?;
         if !writes.is_empty() {
             rows.dataset.revision += 1;
+            let mut gone = HashSet::new();
             for write in &writes {
                 match write {
                     RowWrite::Put(row) => put(transaction, tenant, &mut rows, row).await?,
-                    RowWrite::Remove(id) => remove(transaction, tenant, &mut rows, id).await?,
+                    RowWrite::Remove(id) => {
+                        remove(transaction, tenant, id).await?;
+                        gone.extend(rows.found.remove(id));
+                    }
                 }
             }
+            close_gaps(&mut rows, &gone);
             save(transaction, tenant, &rows).await?;
         }
         transaction.cache.remember(tenant, rows);
@@ -63,14 +69,35 @@ async fn current(transaction: &mut Transaction<'_>, tenant: &Arc<str>) -> Result
         let (id, line) = (row.text(0)?, row.text(1)?);
         Ok(StoredRow { id, line })
     });
-    Ok(Rows {
+    let mut rows = Rows {
         dataset: Dataset {
             revision,
             highest_session_number: row.count(1)?,
             rows: stored.collect::<Result<_, SqlError>>()?,
         },
         next_place: row.int(2)?,
-    })
+        found: HashMap::new(),
+    };
+    find_all(&mut rows);
+    Ok(rows)
+}
+
+/// Notes where each row is.
+fn find_all(rows: &mut Rows) {
+    let all = rows.dataset.rows.iter().enumerate();
+    rows.found = all.map(|(at, row)| (row.id.clone(), at)).collect();
+}
+
+/// Takes rows out of the dataset, by where they are: all at once, as it moves the others.
+fn close_gaps(rows: &mut Rows, gone: &HashSet<usize>) {
+    if gone.is_empty() {
+        return;
+    }
+    let mut at = 0..;
+    rows.dataset
+        .rows
+        .retain(|_| at.next().is_none_or(|at| !gone.contains(&at)));
+    find_all(rows);
 }
 
 async fn put(
@@ -82,12 +109,8 @@ async fn put(
     const INSERT: &str = "INSERT INTO relay_rows (tenant, id, place, line) VALUES ($1, $2, $3, $4)";
     const UPDATE: &str = "UPDATE relay_rows SET line = $3 WHERE tenant = $1 AND id = $2";
     let revision = rows.dataset.revision;
-    match rows
-        .dataset
-        .rows
-        .iter_mut()
-        .find(|known| known.id == row.id)
-    {
+    let known = rows.found.get(&row.id).copied();
+    match known.and_then(|at| rows.dataset.rows.get_mut(at)) {
         Some(known) => {
             if known.line != row.line {
                 keep_version(transaction, tenant, known, revision).await?;
@@ -100,6 +123,8 @@ async fn put(
             let values = values![&**tenant, &*row.id, rows.next_place, &*row.line];
             transaction.execute(INSERT, values).await?;
             rows.next_place += 1;
+            let at = rows.dataset.rows.len();
+            rows.found.insert(row.id.clone(), at);
             rows.dataset.rows.push(row.clone());
         }
     }
@@ -131,7 +156,6 @@ async fn keep_version(
 async fn remove(
     transaction: &mut Transaction<'_>,
     tenant: &Arc<str>,
-    rows: &mut Rows,
     id: &str,
 ) -> Result<(), SqlError> {
     const ROW: &str = "DELETE FROM relay_rows WHERE tenant = $1 AND id = $2";
@@ -139,7 +163,6 @@ async fn remove(
     for sql in [ROW, VERSIONS] {
         transaction.execute(sql, values![&**tenant, id]).await?;
     }
-    rows.dataset.rows.retain(|row| row.id != id);
     Ok(())
 }
 

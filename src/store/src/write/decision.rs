@@ -18,7 +18,18 @@ const RECORD_BYTES: usize = 4096;
 pub(crate) struct KeepDecision {
     pub(crate) tenant: Arc<str>,
     pub(crate) decision: Arc<Decision>,
+    pub(crate) beside: Beside,
+}
+
+/// What is stored of a decision beside its record.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Beside {
+    /// Sum of failures at the escalation that made it.
+    pub(crate) born_score: f64,
+    /// What the client said of itself.
     pub(crate) client: Option<String>,
+    /// Whether outcomes are stored.
+    pub(crate) records: bool,
 }
 
 impl Write for KeepDecision {
@@ -26,18 +37,11 @@ impl Write for KeepDecision {
     const WHAT: &'static str = "keep a decision";
 
     fn bytes(&self) -> usize {
-        bytes(&self.decision) + self.client.as_ref().map_or(0, String::len)
+        bytes(&self.decision) + self.beside.client.as_ref().map_or(0, String::len)
     }
 
     async fn apply(&self, transaction: &mut Transaction<'_>) -> Result<(), SqlError> {
-        insert(
-            transaction,
-            &self.tenant,
-            &self.decision,
-            0.0,
-            self.client.as_deref(),
-        )
-        .await
+        insert(transaction, &self.tenant, &self.decision, &self.beside).await
     }
 }
 
@@ -59,12 +63,11 @@ pub(crate) async fn insert(
     transaction: &mut Transaction<'_>,
     tenant: &Arc<str>,
     decision: &Decision,
-    born_score: f64,
-    client: Option<&str>,
+    beside: &Beside,
 ) -> Result<(), SqlError> {
     const PUT: &str = "INSERT INTO relay_decisions (tenant, id, created, conversation, kind, tier, source, profile, \
-        explored, cost, savings, born_score, corrected, client, body) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, $13, $14) ON CONFLICT (tenant, id) DO NOTHING";
+        explored, cost, savings, born_score, corrected, records, client, body) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, $13, $14, $15) ON CONFLICT (tenant, id) DO NOTHING";
     let selected = &decision.selected;
     let savings = decision
         .counterfactual
@@ -82,8 +85,9 @@ pub(crate) async fn insert(
         selected.explored,
         selected.estimate.cost_usd.map(|cost| cost.get()),
         savings,
-        born_score,
-        client,
+        beside.born_score,
+        beside.records,
+        beside.client.as_deref(),
         json(decision)?,
     ];
     let inserted = transaction.execute(PUT, values).await?;
@@ -104,13 +108,14 @@ const fn kind(kind: DecisionKind) -> &'static str {
     }
 }
 
-/// Looks a tenant's decision up.
-pub(crate) async fn find(
+/// Looks up a tenant's decision whose outcomes are stored.
+pub(crate) async fn find_recording(
     transaction: &mut Transaction<'_>,
     tenant: &Arc<str>,
     id: Uuid,
 ) -> Result<Option<Decision>, SqlError> {
-    const GET: &str = "SELECT body FROM relay_decisions WHERE tenant = $1 AND id = $2";
+    const GET: &str =
+        "SELECT body FROM relay_decisions WHERE tenant = $1 AND id = $2 AND records = 1";
     let row = transaction.first(GET, values![&**tenant, id]).await?;
     row.map(|mut row| parse(&row.text(0)?)).transpose()
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::decision;
+use super::decision::{self, Beside};
 use crate::error::SqlError;
 use crate::records::Escalation;
 use crate::sql::{Transaction, Write, values};
@@ -21,8 +21,10 @@ impl Write for KeepEscalation {
     const WHAT: &'static str = "keep an escalation";
 
     fn bytes(&self) -> usize {
-        let made = self.kept.new_decision.as_deref();
-        512 + self.kept.answer.len() + made.map_or(0, decision::bytes)
+        let kept = &self.kept;
+        let made = kept.new_decision.as_deref().map_or(0, decision::bytes);
+        let client = kept.client.as_ref().map_or(0, String::len);
+        512 + kept.key.len() + kept.answer.len() + client + made
     }
 
     async fn apply(&self, transaction: &mut Transaction<'_>) -> Result<String, SqlError> {
@@ -46,9 +48,44 @@ impl Write for KeepEscalation {
             return row.ok_or_else(gone)?.text(0);
         }
         if let Some(made) = &kept.new_decision {
-            let client = kept.client.as_deref();
-            decision::insert(transaction, &self.tenant, made, kept.score, client).await?;
+            let beside = Beside {
+                born_score: kept.score,
+                client: kept.client.clone(),
+                records: kept.records,
+            };
+            decision::insert(transaction, &self.tenant, made, &beside).await?;
         }
         Ok(kept.answer.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_texts_count_while_it_waits() {
+        let write = |key: usize, answer: usize, client: Option<usize>| KeepEscalation {
+            tenant: "t".into(),
+            kept: Escalation {
+                decision: uuid::Uuid::nil(),
+                key: "k".repeat(key),
+                score: 0.0,
+                answer: "a".repeat(answer),
+                new_decision: None,
+                client: client.map(|length| "c".repeat(length)),
+                records: true,
+            },
+            now: Timestamp::UNIX_EPOCH,
+        };
+        let least = write(0, 0, None).bytes();
+        for (name, write, more) in [
+            ("key", write(1000, 0, None), 1000),
+            ("answer", write(0, 2000, None), 2000),
+            ("client", write(0, 0, Some(4000)), 4000),
+            ("all", write(1000, 2000, Some(4000)), 7000),
+        ] {
+            assert_eq!(write.bytes(), least + more, "{name}");
+        }
     }
 }

@@ -15,32 +15,44 @@ use crate::error::SqlError;
 use crate::records::{Recorded, StoredOutcome};
 use crate::sql::{Row, Transaction, Write, values};
 
-/// What a report counts of an attempt at most, so that sums stay within 64 bits; the report itself is kept as it came.
+/// What a report counts of an attempt at most, so that sums stay within 64 bits; the report itself keeps its figures.
 const MOST_TOKENS: u64 = 1_000_000_000_000;
 
 /// Records a report, or finds that it is recorded.
 pub(crate) struct RecordOutcome {
-    pub(crate) tenant: Arc<str>,
-    pub(crate) report: OutcomeReport,
-    pub(crate) now: Timestamp,
+    tenant: Arc<str>,
+    report: OutcomeReport,
+    now: Timestamp,
+}
+
+impl RecordOutcome {
+    /// What a provider said of its error is left out: it may quote the prompt, and says no more than its class. Reports
+    /// that differ in nothing else are the same.
+    pub(crate) fn new(tenant: Arc<str>, mut report: OutcomeReport, now: Timestamp) -> Self {
+        if let Some(error) = &mut report.provider_error {
+            error.class = Some(error.class());
+            error.message = None;
+        }
+        Self {
+            tenant,
+            report,
+            now,
+        }
+    }
 }
 
 impl Write for RecordOutcome {
     type Answer = Recorded;
     const WHAT: &'static str = "record an outcome";
 
-    fn bytes(&self) -> usize {
-        let error = self.report.provider_error.as_ref();
-        512 + error
-            .and_then(|error| error.message.as_ref())
-            .map_or(0, String::len)
-    }
-
     async fn apply(&self, transaction: &mut Transaction<'_>) -> Result<Recorded, SqlError> {
         let Some(found) = self.find(transaction).await? else {
             return Ok(Recorded::UnknownDecision);
         };
         let decision = Arc::new(found.decision);
+        if !found.records {
+            return Ok(Recorded::NotWanted { decision });
+        }
         let Some(known) = found.known else {
             let corrected = self.report.corrected.unwrap_or(found.corrected);
             self.insert(transaction, &decision, corrected).await?;
@@ -74,6 +86,8 @@ impl Write for RecordOutcome {
 /// What a report is about.
 struct Found {
     decision: Decision,
+    /// Whether outcomes are stored.
+    records: bool,
     /// Whether the user called it wrong before any attempt was reported.
     corrected: bool,
     /// The attempt, if it is recorded.
@@ -83,7 +97,7 @@ struct Found {
 impl RecordOutcome {
     async fn find(&self, transaction: &mut Transaction<'_>) -> Result<Option<Found>, SqlError> {
         // Both at once: the way to the server and back is what an outcome costs.
-        const GET: &str = "SELECT o.report, o.corrected, o.recorded, o.answer, d.body, d.corrected \
+        const GET: &str = "SELECT o.report, o.corrected, o.recorded, o.answer, d.body, d.corrected, d.records \
             FROM relay_decisions d LEFT JOIN relay_outcomes o \
             ON o.tenant = d.tenant AND o.decision = d.id AND o.attempt = $3 WHERE d.tenant = $1 AND d.id = $2";
         let report = &self.report;
@@ -96,6 +110,7 @@ impl RecordOutcome {
             known: is_known.then(|| known(&mut row)).transpose()?,
             decision: decision::parse(&row.text(4)?)?,
             corrected: row.flag(5)?,
+            records: row.flag(6)?,
         }))
     }
 
@@ -133,7 +148,8 @@ impl RecordOutcome {
         if let Some(cost) = cost {
             let provider = &decision.selected.provider;
             let state = quota::state(transaction, tenant, provider).await?;
-            quota::put(transaction, tenant, provider, state.after_cost(cost, now));
+            let state = state.after_cost(cost, now);
+            quota::put(transaction, tenant, provider, state, now);
         }
         Ok(())
     }

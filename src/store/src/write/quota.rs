@@ -29,31 +29,33 @@ pub(crate) async fn state(
         Some(mut row) => serde_json::from_str(&row.text(0)?)
             .map_err(|error| SqlError::unreadable("quota", &error))?,
     };
-    let changed = false;
+    let changed = None;
     transaction.quota.insert(key, Quota { state, changed });
     Ok(state)
 }
 
-/// Changes a state.
+/// Changes a state. It is kept for 90 days after `at`.
 pub(crate) fn put(
     transaction: &mut Transaction<'_>,
     tenant: &Arc<str>,
     provider: &str,
     state: QuotaState,
+    at: Timestamp,
 ) {
     let key = (tenant.clone(), provider.to_owned());
-    let changed = true;
+    let changed = Some(at);
     transaction.quota.insert(key, Quota { state, changed });
 }
 
 /// Stores what the transaction changed; the feed tells the latest state.
 pub(crate) async fn store(transaction: &mut Transaction<'_>) -> Result<(), SqlError> {
-    const PUT: &str = "INSERT INTO relay_quota (tenant, provider, change, state) VALUES ($1, $2, $3, $4) \
-        ON CONFLICT (tenant, provider) DO UPDATE SET change = excluded.change, state = excluded.state";
+    const PUT: &str = "INSERT INTO relay_quota (tenant, provider, change, recorded, state) \
+        VALUES ($1, $2, $3, $4, $5) ON CONFLICT (tenant, provider) DO UPDATE SET change = excluded.change, \
+        recorded = excluded.recorded, state = excluded.state";
     for ((tenant, provider), quota) in std::mem::take(&mut transaction.quota) {
-        if quota.changed {
+        if let Some(at) = quota.changed {
             let change = transaction.change();
-            let values = values![&*tenant, provider, change, json(&quota.state)?];
+            let values = values![&*tenant, provider, change, at, json(&quota.state)?];
             transaction.execute(PUT, values).await?;
         }
     }
@@ -75,7 +77,9 @@ impl Write for Measure {
     async fn apply(&self, transaction: &mut Transaction<'_>) -> Result<QuotaState, SqlError> {
         let before = state(transaction, &self.tenant, &self.provider).await?;
         let after = before.after_measure(self.left, self.resets);
-        put(transaction, &self.tenant, &self.provider, after);
+        // Until it resets it holds.
+        let until = self.resets;
+        put(transaction, &self.tenant, &self.provider, after, until);
         Ok(after)
     }
 }
@@ -102,7 +106,7 @@ impl Write for Fault {
         let mut quota = state(transaction, tenant, &report.provider).await?;
         if let Some(fault) = report.fault {
             quota = quota.after_fault(fault, report.retry_after, self.now);
-            put(transaction, tenant, &report.provider, quota);
+            put(transaction, tenant, &report.provider, quota, self.now);
         }
         Ok((quota, self.count(transaction).await?))
     }

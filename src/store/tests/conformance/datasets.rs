@@ -66,6 +66,56 @@ pub(crate) async fn rows_keep_their_place_and_their_past(database: &Database) {
     assert_eq!(store.dataset(&stranger).await, Ok(Dataset::default()));
 }
 
+pub(crate) async fn rows_are_found_after_others_went(database: &Database) {
+    let store = database.open().await;
+    let tenant = tenant("gaps");
+    let put = |id: &str, line: &str| RowWrite::Put(row(id, line));
+    let remove = |id: &str| RowWrite::Remove(id.to_owned());
+    for (name, edit, wanted) in [
+        (
+            "added",
+            vec![put("a", "1"), put("b", "1"), put("c", "1"), put("d", "1")],
+            &["a1", "b1", "c1", "d1"][..],
+        ),
+        (
+            "two go, others change",
+            vec![remove("a"), put("d", "2"), remove("c"), put("b", "2")],
+            &["b2", "d2"],
+        ),
+        (
+            "found where they are now",
+            vec![put("d", "3"), put("b", "3")],
+            &["b3", "d3"],
+        ),
+        (
+            "one goes and comes back at the end",
+            vec![remove("b"), put("b", "4"), put("b", "5"), put("e", "1")],
+            &["d3", "b5", "e1"],
+        ),
+        (
+            "one comes and goes",
+            vec![put("f", "1"), remove("f"), put("e", "2")],
+            &["d3", "b5", "e2"],
+        ),
+        ("a stranger goes", vec![remove("x")], &["d3", "b5", "e2"]),
+        ("all go", vec![remove("d"), remove("e"), remove("b")], &[]),
+        ("one comes", vec![put("a", "9")], &["a9"]),
+    ] {
+        // What the writer remembers, and what is stored.
+        store.edit_dataset(&tenant, writes(edit)).await.unwrap();
+        let seen: DatasetEdit<Dataset> = Arc::new(|dataset| (Vec::new(), dataset.clone()));
+        let remembered = store.edit_dataset(&tenant, seen).await.unwrap();
+        let stored = store.dataset(&tenant).await.unwrap();
+        assert_eq!(remembered, stored, "{name}");
+        let rows: Vec<_> = stored
+            .rows
+            .iter()
+            .map(|row| format!("{}{}", row.id, row.line))
+            .collect();
+        assert_eq!(rows, wanted, "{name}");
+    }
+}
+
 pub(crate) async fn twenty_saves_at_once_make_twenty_rows(database: &Database) {
     let stores = [database.open().await, database.open().await];
     let tenant = tenant("saves");

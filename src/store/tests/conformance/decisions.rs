@@ -34,6 +34,7 @@ pub(crate) async fn a_decision_is_read_back_as_it_was(database: &Database) {
         outcomes: Vec::new(),
         born_score: 0.0,
         client: None,
+        records: true,
     };
     let stored = store.decision(&tenant, decision.id).await.unwrap();
     assert_eq!(stored, Some(wanted));

@@ -4,9 +4,13 @@ use std::sync::Arc;
 
 use decision::vocabulary::Tier;
 use jiff::SignedDuration;
+use routing::bounded::Ratio;
+use routing::provider_error::ErrorClass;
+use routing::quota::ProviderFault;
 use routing::record::DecisionKind;
 use store::{
-    DecisionQuery, Escalation, Event, Kept, ReportRow, Retention, Snapshot, Store, StoreError,
+    DecisionQuery, Escalation, Event, Kept, ProviderFaultReport, ReportRow, Retention, Snapshot,
+    Store, StoreError,
 };
 use uuid::Uuid;
 
@@ -106,6 +110,40 @@ pub(crate) async fn decisions_come_in_pages_newest_first(database: &Database) {
     );
 }
 
+pub(crate) async fn a_page_ends_before_it_is_too_large(database: &Database) {
+    let store = database.open().await;
+    let mebibytes = |count: usize| count << 20;
+    for (name, sizes, limit, wanted) in [
+        ("small", &[0, 0, 0][..], 500, &[3][..]),
+        ("three fit", &[mebibytes(1); 4], 500, &[3, 1]),
+        ("one does not", &[0, mebibytes(5), 0], 500, &[1, 1, 1]),
+        ("alone", &[mebibytes(5)], 500, &[1]),
+        ("the limit is first", &[mebibytes(1); 4], 2, &[2, 2]),
+    ] {
+        let tenant = tenant("large");
+        let mut made = Vec::new();
+        for (size, minutes) in sizes.iter().zip(0..) {
+            let mut decision = in_conversation("c", minute(-minutes));
+            decision.request = Some("x".repeat(*size));
+            made.push(decision.id);
+            let kept = store.keep_decision(&tenant, Arc::new(decision));
+            assert_eq!(kept, Kept::Queued);
+        }
+        settle(&store).await;
+        for conversation_id in [None, Some("c".to_owned())] {
+            let query = DecisionQuery {
+                conversation_id,
+                limit,
+                ..DecisionQuery::default()
+            };
+            let pages = pages(&store, &tenant, query).await;
+            let lengths: Vec<_> = pages.iter().map(Vec::len).collect();
+            assert_eq!(lengths, wanted, "{name}");
+            assert_eq!(pages.concat(), made, "{name}");
+        }
+    }
+}
+
 pub(crate) async fn a_report_sums_up_what_happened(database: &Database) {
     let store = database.open().await;
     let tenant = tenant("report");
@@ -175,6 +213,52 @@ pub(crate) async fn a_report_sums_up_what_happened(database: &Database) {
     let counts: Vec<_> = rows.iter().map(|row| (row.tier, row.count)).collect();
     assert_eq!(counts, [(made[0].selected.tier, 4), (Tier::Frontier, 1)]);
     assert_eq!(store.report_rows("stranger", start()).await, Ok(vec![]));
+}
+
+pub(crate) async fn a_report_compares_costs_of_which_both_sides_are_known(database: &Database) {
+    let store = database.open().await;
+    let usd = |value: f64| routing::bounded::Usd::new(value).unwrap();
+    for (name, decisions, wanted) in [
+        (
+            "savings of one",
+            &[(Some(1.0), Some(2.0)), (Some(1.0), None)][..],
+            (1.0, 1, 2.0, 1),
+        ),
+        ("nothing known", &[(None, None)][..], (0.0, 1, 0.0, 1)),
+        (
+            "dearer",
+            &[(Some(3.0), Some(-1.0)), (Some(0.5), Some(0.0))][..],
+            (3.5, 0, -1.0, 0),
+        ),
+        (
+            "savings of nothing",
+            &[(None, Some(2.0)), (Some(1.0), Some(1.0))][..],
+            (1.0, 1, 1.0, 0),
+        ),
+    ] {
+        let tenant = tenant("compared");
+        for (cost, savings) in decisions {
+            let mut decision = decision_at("Fix the pager", minute(1));
+            decision.selected.estimate.cost_usd = cost.map(usd);
+            decision.counterfactual.as_mut().unwrap().savings_usd = *savings;
+            let kept = store.keep_decision(&tenant, Arc::new(decision));
+            assert_eq!(kept, Kept::Queued);
+        }
+        settle(&store).await;
+        let rows = store.report_rows(&tenant, start()).await.unwrap();
+        let sums: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                (
+                    row.estimated_cost,
+                    row.unknown_cost,
+                    row.estimated_savings,
+                    row.unknown_savings,
+                )
+            })
+            .collect();
+        assert_eq!(sums, [wanted], "{name}");
+    }
 }
 
 pub(crate) async fn changes_are_told_in_the_order_of_commits(database: &Database) {
@@ -258,6 +342,7 @@ pub(crate) async fn pruning_removes_what_is_old_and_what_is_too_much(database: &
         answer: "a".to_owned(),
         new_decision: None,
         client: None,
+        records: true,
     };
     store
         .keep_escalation(&tenant, escalated, ago(100))
@@ -292,4 +377,59 @@ pub(crate) async fn pruning_removes_what_is_old_and_what_is_too_much(database: &
     assert_eq!(left().await, 3, "the newest three");
     prune(0).await.unwrap();
     assert_eq!(left().await, 2, "nothing of the last 24 hours");
+}
+
+pub(crate) async fn quota_that_nothing_changed_for_90_days_is_pruned(database: &Database) {
+    let store = database.open().await;
+    let tenant = tenant("idle");
+    let ago = |days: i64| start() - SignedDuration::from_hours(24 * days);
+    let left = Ratio::new(0.5).unwrap();
+    let fault = async |provider: &str, days| {
+        let report = ProviderFaultReport {
+            decision: Uuid::from_u128(1),
+            provider: provider.to_owned(),
+            class: ErrorClass::RateLimited,
+            fault: Some(ProviderFault::Exhausted),
+            retry_after: None,
+        };
+        let noted = store.provider_fault(&tenant, report, ago(days)).await;
+        noted.unwrap();
+    };
+    for (provider, days) in [("idle", 91), ("recent", 89), ("back", 91), ("back", 1)] {
+        fault(provider, days).await;
+    }
+    for (provider, days) in [("reset", 91), ("holds", 89)] {
+        let measured = store.measure_quota(&tenant, provider, left, ago(days));
+        measured.await.unwrap();
+    }
+    let retention = Retention::default();
+    store.prune(retention, start()).await.unwrap();
+    let told = events(&store, &tenant).await;
+    let mut kept: Vec<_> = told
+        .iter()
+        .filter_map(|event| match event {
+            Event::Quota { provider, .. } => Some(provider.as_str()),
+            _ => None,
+        })
+        .collect();
+    kept.sort_unstable();
+    assert_eq!(kept, ["back", "holds", "recent"]);
+}
+
+pub(crate) async fn every_tenant_is_pruned(database: &Database) {
+    let store = database.open().await;
+    let tenants = ["b", "a", "c", "B", "\u{e9}"].map(tenant);
+    for tenant in &tenants {
+        for days in [100, 1] {
+            let at = start() - SignedDuration::from_hours(24 * days);
+            let kept = store.keep_decision(tenant, Arc::new(decision_at("Fix it", at)));
+            assert_eq!(kept, Kept::Queued);
+        }
+    }
+    settle(&store).await;
+    store.prune(Retention::default(), start()).await.unwrap();
+    for tenant in &tenants {
+        let page = store.decisions(tenant, &DecisionQuery::default()).await;
+        assert_eq!(page.unwrap().decisions.len(), 1, "{tenant}");
+    }
 }

@@ -110,6 +110,7 @@ pub(crate) async fn an_escalation_is_answered_once(database: &Database) {
             answer: answer.to_owned(),
             new_decision: Some(decision.clone()),
             client: None,
+            records: true,
         };
         (decision, kept)
     };

@@ -209,6 +209,54 @@ async fn closing_writes_what_waits_and_refuses_what_comes() {
     }
 }
 
+/// Panics when the writer lets go of the edit that holds it.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("told to");
+    }
+}
+
+async fn a_store_whose_writer_panicked_is_not_up(database: &Database) {
+    let store = database.open().await;
+    let tenant = tenant("bomb");
+    let kept = Arc::new(decision());
+    assert_eq!(store.keep_decision(&tenant, kept.clone()), Kept::Queued);
+    let bomb = Bomb;
+    let edit: DatasetEdit<()> = Arc::new(move |_| {
+        let _held = &bomb;
+        (Vec::new(), ())
+    });
+    // It is on disk by the time the writer panics.
+    assert_eq!(store.edit_dataset(&tenant, edit).await, Ok(()));
+    until("it is down", Duration::from_secs(5), async || {
+        !store.is_up()
+    })
+    .await;
+    let asked = store
+        .record_outcome(&tenant, report(kept.id, PASSED), minute(1))
+        .await;
+    assert!(matches!(asked, Err(StoreError::Away { .. })), "{asked:?}");
+    assert_eq!(
+        store.keep_decision(&tenant, Arc::new(decision())),
+        Kept::Full
+    );
+    let stored = store.decision(&tenant, kept.id).await.unwrap();
+    assert!(stored.is_some(), "reads go on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_whose_writer_panicked_is_not_up_on_sqlite() {
+    a_store_whose_writer_panicked_is_not_up(&Database::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a PostgreSQL: cargo xtask test"]
+async fn a_store_whose_writer_panicked_is_not_up_on_postgres() {
+    a_store_whose_writer_panicked_is_not_up(&Database::postgres().await).await;
+}
+
 #[tokio::test]
 async fn says_why_a_place_cannot_be_used() {
     let folder = tempfile::tempdir().unwrap();

@@ -108,10 +108,14 @@ impl Case {
         let at = minute(i64::try_from(number).unwrap());
         let tenant = &self.tenant;
         match call.clone() {
-            Call::Keep(of) => format!(
-                "{:?}",
-                store.keep_decision(tenant, self.decisions[of].clone())
-            ),
+            Call::Keep(of) => {
+                let (decision, records) = (self.decisions[of].clone(), of != 3);
+                let client = Some(ODD[of % ODD.len()].to_owned());
+                format!(
+                    "{:?}",
+                    store.keep_decision_for(tenant, decision, client, records)
+                )
+            }
             Call::Correct(of) => format!("{:?}", store.correct(tenant, self.decisions[of].id, at)),
             Call::Outcome(of, attempt, body, corrected) => {
                 let mut said = report_of(self.decisions[of].id, attempt, BODIES[body]);
@@ -150,6 +154,7 @@ impl Case {
                     answer: format!("{number}"),
                     new_decision: Some(self.born[of].clone()),
                     client: None,
+                    records: !of.is_multiple_of(2),
                 };
                 format!("{:?}", store.keep_escalation(tenant, kept, at).await)
             }
