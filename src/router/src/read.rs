@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use api::responses::{
-    ContractResponse, HealthResponse, ModelStatus, ModelsResponse, PolicyResponse, Serving,
-    ServingState,
+    ContractResponse, HealthResponse, ModelStatus, ModelsResponse, PolicyResponse, ServingState,
 };
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use decision::vocabulary::QuestionId;
-use decision::{RELAY_DECISIONS_JSON, relay_contract};
 use jiff::Timestamp;
 use routing::bounded::Ratio;
 use routing::policy::Policy;
@@ -20,6 +18,7 @@ use service::http::{Tenant, json_response};
 use crate::decide::Decider;
 use crate::knowledge::History;
 use crate::policy::ActivePolicy;
+use crate::servers::Facts;
 
 pub(crate) async fn policy(State(decider): State<Arc<Decider>>) -> Response {
     let ActivePolicy { policy, spec } = &*decider.policy;
@@ -56,7 +55,7 @@ pub(crate) async fn models(
         .collect();
     json_response(&ModelsResponse {
         tiers,
-        serving: Serving::rules_only(),
+        serving: decider.servers.serving(),
     })
 }
 
@@ -85,9 +84,11 @@ fn model_status(policy: &Policy, history: &History, entry: &Entry, now: Timestam
     }
 }
 
-pub(crate) async fn contract() -> Response {
-    let contract = relay_contract();
-    let file: serde_json::Value = serde_json::from_str(RELAY_DECISIONS_JSON).unwrap_or_default();
+/// The questions in the wording of the version that serves, else in ours.
+pub(crate) async fn contract(State(decider): State<Arc<Decider>>) -> Response {
+    let wording = decider.servers.facts().wording;
+    let contract = wording.contract();
+    let file: serde_json::Value = serde_json::from_str(&contract.export()).unwrap_or_default();
     json_response(&ContractResponse {
         digest: contract.digest().to_string(),
         shape: contract.shape_digest().to_string(),
@@ -97,20 +98,25 @@ pub(crate) async fn contract() -> Response {
     })
 }
 
-/// `ok` is true only while a model serves; rules alone are `degraded`.
-pub(crate) async fn health() -> Response {
-    let contract = relay_contract();
+/// `ok` is true only while a model serves; with fewer servers than there should be, or rules alone, it is `degraded`.
+pub(crate) async fn health(State(decider): State<Arc<Decider>>) -> Response {
+    let Facts { serving, wording } = decider.servers.facts();
+    let contract = wording.contract();
+    let status = match serving.state {
+        ServingState::Ready => "ok",
+        ServingState::Degraded | ServingState::RulesOnly => "degraded",
+    };
     json_response(&HealthResponse {
-        ok: false,
-        status: "degraded".to_owned(),
-        model: None,
+        ok: serving.state != ServingState::RulesOnly,
+        status: status.to_owned(),
+        model: serving.champion,
         decisions: QuestionId::ALL
             .iter()
             .map(|id| id.as_str().to_owned())
             .collect(),
         contract: contract.digest().to_string(),
         shape: contract.shape_digest().to_string(),
-        device: None,
-        serving: ServingState::RulesOnly,
+        device: serving.device,
+        serving: serving.state,
     })
 }
