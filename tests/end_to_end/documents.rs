@@ -104,7 +104,7 @@ fn the_page_of_exit_codes_names_the_codes_of_the_help() {
     assert_eq!(codes(&section("relay route")), ["0", "1", "2", "3", "4"]);
     assert_eq!(
         codes(&section("relayd router")),
-        ["0", "1", "2", "3", "130, 143"]
+        ["0", "1", "2", "3", "4", "130, 143"]
     );
     let help = run(&mut home.relayd(&["--help"])).out;
     let told = help.split("Exit codes:").nth(1).unwrap();
@@ -113,7 +113,7 @@ fn the_page_of_exit_codes_names_the_codes_of_the_help() {
         .filter_map(|line| line.trim().split(' ').next())
         .filter(|word| !word.is_empty())
         .collect();
-    assert_eq!(told, ["0", "1", "2", "3", "130"]);
+    assert_eq!(told, ["0", "1", "2", "3", "4", "130"]);
 }
 
 /// Policies that do not hold are refused with code 2 and the path, once.

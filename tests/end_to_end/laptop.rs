@@ -30,7 +30,7 @@ fn the_model_inside_answers_and_what_is_taught_answers_from_then_on() {
         }
     });
 
-    let text = "Fix the date parser of the invoice import";
+    let text = "Fix the date parser of the calendar page";
     let before = relay(&home, &["route", "-o", "json", text]);
     assert_eq!(before.err, "", "the router was found");
     let before = before.record();
@@ -76,7 +76,7 @@ fn learned_tasks_can_be_listed_found_changed_and_forgotten() {
     let home = Home::new();
     let router = Router::local(&home, &[]);
     let http = Http::new(PATIENCE);
-    let parser = "Fix the date parser of the invoice import";
+    let parser = "Fix the date parser of the calendar page";
     let pager = "Repair the pager of the archive list";
     let ids = [parser, pager].map(|text| teach(&http, &router.url(), text, "strong", None));
     let memory = |arguments: &[&str]| {

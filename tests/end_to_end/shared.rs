@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::programs::{Ended, Home, Http, NOWHERE, PATIENCE, Router, labels, run, teach};
 
-const TEXT: &str = "Fix the date parser of the invoice import";
+const TEXT: &str = "Fix the date parser of the calendar page";
 
 /// A router with tokens, and the home of two users of different tenants who are connected to it.
 struct Team {
@@ -185,5 +185,5 @@ fn outcomes_that_waited_go_out_at_the_next_contact() {
         "{stored}"
     );
     let report = relay(&team.ana, &["report", "-o", "json"]).document();
-    assert_eq!(report["total"]["succeeded"], 1, "{report}");
+    assert_eq!(report["total"]["successes"], 1, "{report}");
 }

@@ -71,6 +71,12 @@ impl Home {
         self.file("agent/settings.json", settings);
     }
 
+    /// Without exploration, which only a router with a store does, and by chance: decisions of two routers can be compared.
+    pub(crate) fn without_exploration(self) -> Self {
+        self.settings(&json!({"exploration": 0}));
+        self
+    }
+
     /// `relay` with a router's base URL and nothing of this machine's environment.
     pub(crate) fn relay(&self, router: &str, arguments: &[&str]) -> Command {
         let mut command = self.relay_alone(arguments);

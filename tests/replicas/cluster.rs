@@ -11,6 +11,13 @@ use crate::programs::{PATIENCE, workspace};
 /// Routers of the cluster.
 pub(crate) const ROUTERS: usize = 3;
 const MODELS: usize = 2;
+/// The built-in policy, but that rules answer well before a client counts its request as lost.
+const POLICY: &str = "\
+apiVersion: relay.dev/v1alpha1
+kind: RoutingPolicy
+metadata: {name: replicas}
+spec: {deadlines: {timeoutMillis: 2000}}
+";
 
 /// A PostgreSQL with a data folder and a port of its own.
 pub(crate) struct Postgres {
@@ -106,7 +113,9 @@ impl Cluster {
 
     fn router(&self, at: usize) -> Router {
         let listen = format!("127.0.0.1:{}", self.ports[at]);
+        let policy = self.home.file("policy.yaml", POLICY);
         let mut arguments = vec!["--listen", &listen, "--database-url", &self.postgres.url];
+        arguments.extend(["--policy", policy.to_str().unwrap()]);
         let models = self
             .model_ports
             .map(|port| format!("http://127.0.0.1:{port}"));

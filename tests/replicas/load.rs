@@ -1,8 +1,10 @@
 //! Clients that share one sequence of tickets, and whoever does something to the cluster meanwhile.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::learned::Texts;
 use crate::programs::until;
 use crate::worker::Worker;
 
@@ -39,11 +41,13 @@ impl Progress<'_> {
 }
 
 impl Load {
-    pub(crate) fn new(urls: &[String]) -> Self {
+    pub(crate) fn new(urls: &[String], texts: Texts) -> Self {
+        let texts = Arc::new(texts);
+        let worker = |at| Worker::new(at, urls, texts.clone());
         Self {
             next: AtomicUsize::new(0),
             done: AtomicUsize::new(0),
-            workers: (0..WORKERS).map(|at| Worker::new(at, urls)).collect(),
+            workers: (0..WORKERS).map(worker).collect(),
             began: Instant::now(),
         }
     }

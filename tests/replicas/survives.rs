@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, assert_no_panics};
 use crate::kept;
-use crate::learned::learned_here_is_known_there;
+use crate::learned::{learned_here_is_known_there, teach_most};
 use crate::load::Load;
 use crate::programs::{Http, until};
 use crate::worker::Decided;
@@ -33,7 +33,7 @@ fn ten_thousand_requests_survive_the_death_of_a_router_a_model_and_the_store() {
     let urls = cluster.urls();
     learned_here_is_known_there(&urls);
 
-    let mut load = Load::new(&urls);
+    let mut load = Load::new(&urls, teach_most(&urls[0]));
     load.run("calm", 1500, |_| {});
     let router_killed = load.run("a router killed", 2500, |progress| {
         progress.wait_for(500);
@@ -162,10 +162,7 @@ fn judge(load: &mut Load, times: &Times) {
         "the store was away for {}",
         count(&away)
     );
-    assert!(
-        count(&|one| one.source == "model") > decided.len() / 4,
-        "models were asked"
-    );
+    assert!(count(&|one| one.source == "model") > 0, "models were asked");
     assert!(
         sum(|notes| notes.refused) > 0,
         "no outcome met the store that was dead"

@@ -3,18 +3,23 @@
 //! one.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::programs::{Answer, Http, workspace};
+use crate::learned::Texts;
+use crate::programs::{Answer, Http};
 
 /// Within this a client that retries once must have its answer (control-plane.md 19).
 pub(crate) const LOST_AFTER: Duration = Duration::from_secs(5);
 /// What a conversation goes on with.
-const FOLLOW_UPS: [&str; 3] = ["continue", "still fails on Safari", "and in the footer too"];
+const FOLLOW_UPS: [&str; 3] = ["continue", "still fails on Safari", "go on"];
 /// Requests of a conversation, follow-ups included.
 const TURNS: usize = 4;
+/// Of so many conversations one begins with a task that nobody was taught: a model is asked. One such question costs a
+/// tiny model of a debug build as much as a hundred other decisions.
+const UNTAUGHT: usize = 30;
 
 /// A decision that a client was given.
 #[derive(Debug, Clone)]
@@ -56,7 +61,7 @@ pub(crate) struct Worker {
     number: usize,
     urls: Vec<String>,
     http: Http,
-    texts: Vec<String>,
+    texts: Arc<Texts>,
     turn: usize,
     previous: Option<String>,
     /// Outcomes to report.
@@ -75,17 +80,12 @@ struct Exchange {
 }
 
 impl Worker {
-    pub(crate) fn new(number: usize, urls: &[String]) -> Self {
-        let lines = std::fs::read_to_string(workspace().join("tests/data/requests.jsonl")).unwrap();
-        let text = |line: &str| {
-            let row: Value = serde_json::from_str(line).unwrap();
-            row["request"].as_str().unwrap().to_owned()
-        };
+    pub(crate) fn new(number: usize, urls: &[String], texts: Arc<Texts>) -> Self {
         Self {
             number,
             urls: urls.to_vec(),
             http: Http::new(LOST_AFTER),
-            texts: lines.lines().map(text).collect(),
+            texts,
             turn: 0,
             previous: None,
             outcomes: VecDeque::new(),
@@ -94,28 +94,42 @@ impl Worker {
         }
     }
 
-    /// What a ticket stands for: of 20 requests 13 decisions, 5 outcomes (one of them such that waits), 1 escalation and
-    /// 1 question to the model.
+    /// What a ticket stands for: of 50 requests 1 question to the model, 2 escalations, 13 outcomes (3 of them such that
+    /// wait), while there are any, and decisions.
     pub(crate) fn serve(&mut self, ticket: usize) {
-        match ticket % 20 {
-            4 | 8 | 12 | 16 => match self.outcomes.pop_front() {
-                Some(report) => self.report(ticket, report),
-                None => self.route(ticket),
-            },
-            17 => match self.waiting.pop().or_else(|| self.outcomes.pop_front()) {
-                Some(report) => self.report(ticket, report),
-                None => self.route(ticket),
-            },
-            18 => self.escalate(ticket),
-            19 => self.ask_model(ticket),
+        match ticket % 50 {
+            49 => self.ask_model(ticket),
+            15 | 37 => self.escalate(ticket),
+            place if place.is_multiple_of(4) => {
+                let waiting = if place.is_multiple_of(16) {
+                    self.waiting.pop()
+                } else {
+                    None
+                };
+                match waiting.or_else(|| self.outcomes.pop_front()) {
+                    Some(report) => self.report(ticket, report),
+                    None => self.route(ticket),
+                }
+            }
             _ => self.route(ticket),
         }
+    }
+
+    /// A task that begins.
+    fn fresh(&self) -> &str {
+        let Texts { taught, untaught } = &*self.texts;
+        let conversation = self.turn / TURNS + self.number;
+        let texts = match conversation % UNTAUGHT {
+            0 => untaught,
+            _ => taught,
+        };
+        &texts[(conversation * 7 + self.number * 31) % texts.len()]
     }
 
     fn route(&mut self, ticket: usize) {
         let conversation = format!("client-{}-{}", self.number, self.turn / TURNS);
         let text = match self.turn % TURNS {
-            0 => self.texts[(self.turn * 7 + self.number * 31) % self.texts.len()].as_str(),
+            0 => self.fresh(),
             follow_up => FOLLOW_UPS[follow_up - 1],
         };
         let mut body = json!({"request": text, "conversation_id": conversation});
@@ -125,8 +139,11 @@ impl Worker {
         {
             body["previous_decision_id"] = previous.as_str().into();
         }
+        let at = self.turn / TURNS + self.number;
         self.turn += 1;
-        let exchange = self.exchange(ticket, "/v1/route", &body);
+        // A conversation stays with its router while that answers: a client is faster here than a person, and what one
+        // router decided is written for the others with the next group.
+        let exchange = self.exchange(at, "/v1/route", &body);
         let answered = Instant::now();
         let Some(answer) = exchange.answer.filter(|answer| answer.status == 200) else {
             self.notes
@@ -227,7 +244,7 @@ impl Worker {
     }
 
     fn ask_model(&mut self, ticket: usize) {
-        let text = &self.texts[ticket % self.texts.len()];
+        let text = &self.texts.taught[ticket % self.texts.taught.len()];
         let questions = json!({"urgent": {"type": "noul", "instructions": "Is it urgent?"}});
         let body = json!({"state": {"request": text}, "questions": questions});
         let exchange = self.exchange(ticket, "/v1/systemone", &body);
@@ -240,8 +257,8 @@ impl Worker {
         }
     }
 
-    /// Asks a router, and once another where the first has no answer or cannot give one now.
-    fn exchange(&self, ticket: usize, path: &str, body: &Value) -> Exchange {
+    /// Asks one router, and once the next where the first has no answer or cannot give one now.
+    fn exchange(&self, at: usize, path: &str, body: &Value) -> Exchange {
         let asked = Instant::now();
         let mut exchange = Exchange {
             answer: None,
@@ -249,7 +266,7 @@ impl Worker {
             asked,
             tries: Vec::new(),
         };
-        for (at, share) in [(ticket + self.number, 0.5), (ticket + self.number + 1, 1.0)] {
+        for (at, share) in [(at, 0.5), (at + 1, 1.0)] {
             let router = at % self.urls.len();
             let within = LOST_AFTER.saturating_sub(asked.elapsed()).mul_f64(share);
             let url = format!("{}{path}", self.urls[router]);
