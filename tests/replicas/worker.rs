@@ -14,7 +14,7 @@ use crate::programs::{Answer, Http};
 /// Within this a client that retries once must have its answer (control-plane.md 19).
 pub(crate) const LOST_AFTER: Duration = Duration::from_secs(5);
 /// What a conversation goes on with.
-const FOLLOW_UPS: [&str; 3] = ["continue", "still fails on Safari", "go on"];
+const FOLLOW_UPS: [&str; 3] = ["continue", "still fails on Safari", "continue"];
 /// Requests of a conversation, follow-ups included.
 const TURNS: usize = 4;
 /// Of so many conversations one begins with a task that nobody was taught: a model is asked. One such question costs a
