@@ -55,7 +55,7 @@ fn expected(lines: &[(Option<&str>, &str, &'static str)]) -> Vec<&'static str> {
 
 #[test]
 fn a_conversation_is_the_same_through_a_router_and_in_process() {
-    let home = Home::new();
+    let home = Home::new().without_exploration();
     let policy = home.file("policy.yaml", KEEPS_TEXT);
     let router = Router::start(&home, &["--policy", policy.to_str().unwrap()]);
     let file = file(&home, "lines.jsonl", LINES);
@@ -77,7 +77,7 @@ fn a_conversation_is_the_same_through_a_router_and_in_process() {
 /// Each run is a process of its own; the router is what remembers.
 #[test]
 fn a_router_remembers_a_conversation_between_two_runs() {
-    let home = Home::new();
+    let home = Home::new().without_exploration();
     let router = Router::start(&home, &[]);
     let (first, second) = LINES.split_at(2);
     let first = decided(&home, &router.url(), &file(&home, "first.jsonl", first));

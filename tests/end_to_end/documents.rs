@@ -56,7 +56,7 @@ fn the_examples_of_the_policy_page_print_what_it_says() {
     let all = shown(&page("routing-policy.md"));
     assert_eq!(all.len(), 5, "{all:#?}");
     for file in ["examples/policy-minimal.yaml", "examples/policy-full.yaml"] {
-        let home = Home::new();
+        let home = Home::new().without_exploration();
         let path = workspace().join("docs").join(file);
         let router = Router::start(&home, &["--policy", path.to_str().unwrap()]);
         let of_file = all
@@ -76,7 +76,7 @@ fn the_examples_of_the_policy_page_print_what_it_says() {
 fn the_worked_example_of_how_routing_decides_is_true() {
     let all = shown(&page("how-routing-decides.md"));
     assert_eq!(all.len(), 1, "{all:#?}");
-    let home = Home::new();
+    let home = Home::new().without_exploration();
     assert_eq!(printed(&home, NOWHERE, &all[0].request), all[0].lines);
 }
 
@@ -94,7 +94,7 @@ fn the_page_of_exit_codes_names_the_codes_of_the_help() {
         let digits = cells.filter(|cell| cell.starts_with(|c: char| c.is_ascii_digit()));
         digits.map(str::to_owned).collect::<Vec<_>>()
     };
-    let home = Home::new();
+    let home = Home::new().without_exploration();
     let help = run(&mut home.relay(NOWHERE, &["route", "--help"])).out;
     let told = help.split("Exit codes:").nth(1).unwrap();
     for code in codes(&section("relay route")) {
@@ -104,7 +104,7 @@ fn the_page_of_exit_codes_names_the_codes_of_the_help() {
     assert_eq!(codes(&section("relay route")), ["0", "1", "2", "3", "4"]);
     assert_eq!(
         codes(&section("relayd router")),
-        ["0", "1", "2", "3", "130, 143"]
+        ["0", "1", "2", "3", "4", "130, 143"]
     );
     let help = run(&mut home.relayd(&["--help"])).out;
     let told = help.split("Exit codes:").nth(1).unwrap();
@@ -113,13 +113,13 @@ fn the_page_of_exit_codes_names_the_codes_of_the_help() {
         .filter_map(|line| line.trim().split(' ').next())
         .filter(|word| !word.is_empty())
         .collect();
-    assert_eq!(told, ["0", "1", "2", "3", "130"]);
+    assert_eq!(told, ["0", "1", "2", "3", "4", "130"]);
 }
 
 /// Policies that do not hold are refused with code 2 and the path, once.
 #[test]
 fn a_bad_policy_keeps_the_router_from_starting() {
-    let home = Home::new();
+    let home = Home::new().without_exploration();
     let head = "apiVersion: relay.dev/v1alpha1\nkind: RoutingPolicy\nmetadata: {name: a}\n";
     for (name, text, told) in [
         (

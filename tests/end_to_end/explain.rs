@@ -21,7 +21,7 @@ const REQUESTS: &[&str] = &[
 
 #[test]
 fn the_trace_is_the_same() {
-    let home = Home::new();
+    let home = Home::new().without_exploration();
     let policy = home.file("policy.yaml", KEEPS_TEXT);
     let router = Router::start(&home, &["--policy", policy.to_str().unwrap()]);
     for request in REQUESTS {
@@ -44,7 +44,7 @@ fn the_trace_is_the_same() {
 
 #[test]
 fn what_a_person_reads_is_the_same() {
-    let home = Home::new();
+    let home = Home::new().without_exploration();
     let router = Router::start(&home, &[]);
     for request in REQUESTS {
         let text = |router: &str| {

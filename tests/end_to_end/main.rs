@@ -3,13 +3,19 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod adopted;
 mod conversation;
+mod crash;
 mod documents;
 mod ending;
 mod explain;
 mod impostors;
+mod laptop;
 mod output_closed;
+mod privacy;
+#[path = "../programs/mod.rs"]
 mod programs;
 mod records;
 mod refusals;
 mod same_result;
+mod shared;

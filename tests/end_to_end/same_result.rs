@@ -54,7 +54,7 @@ fn each_is(records: &[Value], why: &str) {
 /// With a policy that keeps texts nothing but ids and times differs, the digest of the policy included.
 #[test]
 fn a_router_with_the_users_own_policy_gives_the_same_records() {
-    let home = Home::new();
+    let home = Home::new().without_exploration();
     let policy = home.file("policy.yaml", KEEPS_TEXT);
     let router = Router::start(&home, &["--policy", policy.to_str().unwrap()]);
     let (file, requests) = batch_file(&home);
@@ -85,7 +85,7 @@ fn a_router_with_the_users_own_policy_gives_the_same_records() {
 /// the user's own machine): the text is not in its records, and a policy that keeps texts has another digest.
 #[test]
 fn a_router_with_the_built_in_policy_differs_in_privacy_alone() {
-    let home = Home::new();
+    let home = Home::new().without_exploration();
     let router = Router::start(&home, &[]);
     let (file, requests) = batch_file(&home);
     let routed = batch(&home, &router.url(), &file).records();
@@ -111,6 +111,7 @@ fn settings_and_choices_of_the_user_have_the_same_effect() {
     let home = Home::new();
     home.settings(&json!({
         "policy": "quality",
+        "exploration": 0,
         "quota": {"anthropic": 0.3},
         "models": {"fast": ["mine/small"], "strong": ["mine/large", "openai-codex/gpt-6-sol"]},
         "minConfidence": 0.6,

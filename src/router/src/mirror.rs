@@ -129,8 +129,7 @@ impl Files {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) != seen
     }
 
-    fn remember(&self) {
-        let seen = self.seen();
+    fn remember(&self, seen: [Option<Seen>; 2]) {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
     }
 }
@@ -146,9 +145,14 @@ impl Decider {
         if added > 0 {
             tracing::info!(rows = added, "first rows of the data set written");
         }
-        self.write_out(&tenant, files).await?;
+        let ours = self.write_out(&tenant, files).await?;
+        let seen = files.seen();
         self.import_telemetry(&tenant, files).await?;
-        files.remember();
+        // Who wrote between our write and that look would not be noticed by it: the files are looked at again.
+        let there = read_if_there(&files.dataset)?;
+        if there.is_some_and(|text| Digest::of(text.as_bytes()).to_string() == ours) {
+            files.remember(seen);
+        }
         self.knowledge.catch_up().await?;
         self.knowledge.refresh_memory().await?;
         Ok(())
@@ -200,7 +204,8 @@ impl Decider {
         keep_rejected(&files.dataset, rejected)
     }
 
-    async fn write_out(&self, tenant: &Tenant, files: &Files) -> Result<(), MirrorError> {
+    /// Gives the digest of the file.
+    async fn write_out(&self, tenant: &Tenant, files: &Files) -> Result<String, MirrorError> {
         let dataset = self.store.dataset(&tenant.0).await?;
         let rows = Rows::read(&dataset);
         let text = write_file(rows.all());
@@ -210,7 +215,7 @@ impl Decider {
             put(&files.dataset, &text)?;
         }
         let state = Written {
-            digest,
+            digest: digest.clone(),
             revision: dataset.revision,
         };
         put(
@@ -221,7 +226,7 @@ impl Decider {
         if read_if_there(&files.decisions)?.as_deref() != Some(&*questions) {
             put(&files.decisions, &questions)?;
         }
-        Ok(())
+        Ok(digest)
     }
 
     async fn import_telemetry(&self, tenant: &Tenant, files: &Files) -> Result<(), MirrorError> {

@@ -94,7 +94,7 @@ pub(crate) async fn contract(State(decider): State<Arc<Decider>>) -> Response {
     json_bytes(json::write(&answer.into()).into_bytes())
 }
 
-/// `ok` is true only while a model serves; rules alone are `degraded`.
+/// `ok` is true only while a model serves; with fewer servers than there should be, or rules alone, it is `degraded`.
 pub(crate) async fn health(State(decider): State<Arc<Decider>>) -> Response {
     let facts = decider.servers.facts();
     let contract = facts.wording.contract();
@@ -102,7 +102,11 @@ pub(crate) async fn health(State(decider): State<Arc<Decider>>) -> Response {
     let questions = contract.questions().iter();
     json_response(&HealthResponse {
         ok: serves,
-        status: if serves { "ok" } else { "degraded" }.to_owned(),
+        status: match facts.serving.state {
+            ServingState::Ready => "ok",
+            ServingState::Degraded | ServingState::RulesOnly => "degraded",
+        }
+        .to_owned(),
         model: facts.serving.champion.filter(|_| serves),
         decisions: questions.map(|question| question.id.clone()).collect(),
         contract: contract.digest().to_string(),

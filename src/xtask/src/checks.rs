@@ -37,6 +37,7 @@ pub(crate) fn run_all() -> Result<(), String> {
     run(cargo().args(["test", "--locked", "--workspace", "--no-fail-fast"]))?;
     reference::check()?;
     on_postgres()?;
+    replicas()?;
     on_docker()
 }
 
@@ -56,6 +57,21 @@ fn on_postgres() -> Result<(), String> {
     ]));
     let stopped = run(server().arg("stop"));
     tested.and(stopped)
+}
+
+/// Several routers on one PostgreSQL, which the test starts, kills and stops itself.
+fn replicas() -> Result<(), String> {
+    run(cargo().args([
+        "test",
+        "--locked",
+        "-p",
+        "end-to-end",
+        "--test",
+        "replicas",
+        "--",
+        "--ignored",
+        "--nocapture",
+    ]))
 }
 
 /// Tests that need a Docker Engine: the image is built, an engine of our own is started and stopped again.
