@@ -55,6 +55,21 @@ words!(
     }
 );
 
+impl Reason {
+    /// Whether it moves a task up and counts against [the limit](crate::escalation::MOST_ESCALATIONS); the policy's own
+    /// raises and moves between providers do not.
+    #[must_use]
+    pub const fn is_escalation(self) -> bool {
+        matches!(self, Self::TestFailure | Self::RepeatedFailure)
+    }
+
+    /// Whether it is of a task that runs: the policy, which looks at a request before it runs, never gives it.
+    #[must_use]
+    pub const fn is_of_running_task(self) -> bool {
+        self.is_escalation() || matches!(self, Self::ProviderUnavailable)
+    }
+}
+
 words!(
     /// What a person should know about a decision that was made all the same.
     WarningCode {

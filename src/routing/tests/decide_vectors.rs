@@ -639,6 +639,165 @@ mod during_a_task {
     }
 
     #[test]
+    fn a_providers_error_never_replaces_a_model_of_the_users_choice() {
+        let policy = policy();
+        let mut chosen = started(&policy, "Fix the login token expiry");
+        chosen.selected.explicit = true;
+        let request = RouteRequest::new("");
+        let asked = Some(Duration::from_secs(40));
+        for (name, class, in_a_row, expected) in [
+            ("a rate limit", ErrorClass::RateLimited, 1, Some(40)),
+            ("away once", ErrorClass::Unavailable, 1, Some(40)),
+            ("away again", ErrorClass::Unavailable, 2, Some(40)),
+            ("a refused key", ErrorClass::Auth, 1, Some(40)),
+            ("a full window", ErrorClass::ContextOverflow, 1, None),
+            ("another error", ErrorClass::Other, 1, Some(40)),
+        ] {
+            let error = ProviderErrorReport {
+                class,
+                in_a_row,
+                retry_after: asked,
+            };
+            let during = provider_failed(
+                task(&policy, &chosen, &request),
+                error,
+                &Away("anthropic"),
+                moment(),
+            )
+            .unwrap();
+            match (during, expected) {
+                (During::Wait { retry_after }, Some(seconds)) => {
+                    assert_eq!(retry_after, Duration::from_secs(seconds), "{name}");
+                }
+                (During::Compact, None) => {}
+                (during, _) => panic!("{name}: {during:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn with_nobody_above_whom_selection_would_take_it_thinks_more_and_is_then_exhausted() {
+        let policy = policy();
+        let mut first = started(&policy, "Fix the race condition in workers");
+        first.selected.model = "anthropic/claude-sonnet-5-5".parse().unwrap();
+        first.selected.tier = "balanced".parse().unwrap();
+        first.policy.min_tier = "fast".parse().unwrap();
+        first.policy.effort = "high".parse().unwrap();
+        let models = |with: Value| {
+            let mut request: Value = json!({"request": ""});
+            let fields = request.as_object_mut().unwrap();
+            fields.extend(with.as_object().unwrap().clone());
+            serde_json::from_value::<RouteRequest>(request).unwrap()
+        };
+        let two =
+            json!([{"ref": "anthropic/claude-haiku-4-5"}, {"ref": "anthropic/claude-sonnet-5-5"}]);
+        let three = json!([
+            {"ref": "anthropic/claude-haiku-4-5"},
+            {"ref": "anthropic/claude-sonnet-5-5", "context_window": 400_000},
+            {"ref": "anthropic/claude-opus-5-5", "context_window": 100_000}
+        ]);
+        for (name, request) in [
+            ("models", models(json!({"models": two}))),
+            (
+                "excluded",
+                models(json!({
+                    "models": three,
+                    "constraints": {"exclude": ["anthropic/claude-opus-5-5"]}
+                })),
+            ),
+            (
+                "a window that is too small",
+                models(json!({"models": three, "context": {"tokens": 90_000}})),
+            ),
+        ] {
+            let failures = failures(FailureKind::CheckFailed, 3);
+            let failed = |decision: &Decision| {
+                let task = task(&policy, decision, &request);
+                escalate(task, report(&failures), &NothingKnown, moment())
+                    .unwrap()
+                    .1
+            };
+            let During::Move(next) = failed(&first) else {
+                panic!("{name}: it could think more");
+            };
+            assert_eq!(next.selected.model, first.selected.model, "{name}");
+            assert_eq!(next.policy.effort.as_str(), "extra_high", "{name}");
+            let during = failed(&next);
+            let stuck = matches!(during, During::Stay { exhausted: Some(_) });
+            assert!(stuck, "{name}: {during:?}");
+        }
+        let open = models(json!({"models": three, "context": {"tokens": 80_000}}));
+        let three = failures(FailureKind::CheckFailed, 3);
+        let (_, during) = escalate(
+            task(&policy, &first, &open),
+            report(&three),
+            &NothingKnown,
+            moment(),
+        )
+        .unwrap();
+        let During::Move(next) = during else {
+            panic!("{during:?}")
+        };
+        assert_eq!(next.selected.tier.as_str(), "strong", "one is above");
+    }
+
+    #[test]
+    fn the_limit_of_escalations_is_the_tasks_from_message_to_message() {
+        let policy = policy();
+        let mut first = started(&policy, "Rename the author field in src/app.ts");
+        let raise = |reason: &str| {
+            let raise = json!({"reason": reason, "from": "fast", "to": "fast"});
+            serde_json::from_value(raise).unwrap()
+        };
+        let moves = [
+            "repeated_failure",
+            "provider_unavailable",
+            "test_failure",
+            "repeated_failure",
+            "repeated_failure",
+            "test_failure",
+        ];
+        first.escalations = vec![raise("insufficient_confidence")];
+        first.escalations.extend(moves.map(raise));
+        let follow = |text: &str| {
+            let request = RouteRequest::new(text);
+            let prepared = prepare(&request, &policy, Client::Own, Some(&first), now()).unwrap();
+            let judgement = Judgement::Rules { fallback: None };
+            decide(&prepared, judgement, &NothingKnown, moment())
+                .unwrap()
+                .decision
+        };
+        for (text, kind, stays) in [
+            ("continue", "continuation", true),
+            ("still fails on Safari", "correction", true),
+            ("also in the footer", "amendment", false),
+            ("Explain how the scheduler picks a worker", "new", false),
+        ] {
+            let next = follow(text);
+            assert_eq!(next.follow_up.as_str(), kind, "{text}");
+            let of_the_task: Vec<_> = next
+                .escalations
+                .iter()
+                .map(|raise| raise.reason.as_str())
+                .filter(|reason| moves.contains(reason))
+                .collect();
+            let expected: &[&str] = if stays { &moves } else { &[] };
+            assert_eq!(of_the_task, expected, "{text}");
+            let at = |wanted: bool| {
+                let mut reasons = next.escalations.iter().map(|raise| raise.reason);
+                reasons.rposition(|reason| reason.is_of_running_task() == wanted)
+            };
+            assert!(at(false) < at(true) || !stays, "{text}: the policy's first");
+            let request = RouteRequest::new("");
+            let three = failures(FailureKind::EditRejected, 3);
+            let task = task(&policy, &next, &request);
+            let (_, during) = escalate(task, report(&three), &NothingKnown, moment()).unwrap();
+            let stuck = matches!(during, During::Stay { exhausted: Some(_) });
+            assert_eq!(stuck, stays, "{text}: {during:?}");
+        }
+    }
+
+    #[test]
     fn a_rate_limit_moves_to_another_provider_or_waits() {
         let policy = policy();
         let first = started(&policy, "Fix the login token expiry");

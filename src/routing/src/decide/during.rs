@@ -22,7 +22,7 @@ use crate::reason::Reason;
 use crate::record::{Decision, DecisionKind, Truncated};
 use crate::request::{FieldError, RouteRequest};
 use crate::requirement::{Raise, Requirement};
-use crate::selection::NoCandidate;
+use crate::selection::{NoCandidate, fits};
 
 /// A task that runs: the decision in force and what its client can use now.
 #[derive(Debug, Clone, Copy)]
@@ -96,23 +96,17 @@ pub fn escalate(
     }
     let entry = knobs.registry.entry(&current.selected.model);
     let highest_effort = entry.map_or(Effort::ExtraHigh, |entry| entry.efforts.highest());
-    let usable = |tier: &Tier| {
-        let providers = &knobs.providers;
-        knobs.registry.tier(*tier).any(|entry| {
-            !entry.disabled
-                && providers
-                    .iter()
-                    .any(|known| known == entry.model.provider())
-        })
-    };
-    let strongest = Tier::ALL
+    // Whom selection would take: a move to nobody else would be none.
+    let (candidates, _) = select::candidates(task.request, &knobs, None);
+    let tokens = task.request.context.tokens.unwrap_or(0);
+    let strongest = candidates
         .iter()
-        .rev()
-        .copied()
-        .find(usable)
+        .filter(|candidate| fits(candidate, tokens))
+        .map(|candidate| candidate.tier)
+        .max()
         .unwrap_or(current.selected.tier);
     let moves = current.escalations.iter();
-    let so_far = moves.filter(|raise| is_escalation(raise.reason)).count();
+    let so_far = moves.filter(|raise| raise.reason.is_escalation()).count();
     let next = escalation::next(&Standing {
         tier: current.selected.tier,
         effort: current.policy.effort,
@@ -180,8 +174,8 @@ pub struct ProviderErrorReport {
     pub retry_after: Option<Duration>,
 }
 
-/// Moves a task whose provider fails to another one of the same tier, or says how long to wait. The caller has put the
-/// fault into the quota that `state` shows.
+/// Moves a task whose provider fails to another one of the same tier, or says how long to wait. A model of the user's
+/// choice is never moved away from. The caller has put the fault into the quota that `state` shows.
 ///
 /// # Errors
 /// When the client's fields are wrong.
@@ -195,6 +189,11 @@ pub fn provider_failed(
         Knobs::of(task.request, task.policy, task.client).map_err(EscalateError::Invalid)?;
     let current = task.decision;
     let action = provider_error::respond(report.class, report.in_a_row).action;
+    if current.selected.explicit {
+        let settled =
+            provider_error::settle(action, &current.selected.model, None, report.retry_after);
+        return Ok(settled_without_move(settled));
+    }
     let mut request = task.request.clone();
     match action {
         Action::Again => {
@@ -273,11 +272,6 @@ fn settled_without_move(settled: Settled) -> During {
             retry_after: provider_error::DEFAULT_WAIT,
         },
     }
-}
-
-/// Only these count against the limit of escalations of a task; the policy's own raises do not.
-fn is_escalation(reason: Reason) -> bool {
-    matches!(reason, Reason::TestFailure | Reason::RepeatedFailure)
 }
 
 fn wish(current: &Decision, required_tier: Tier, min_tier: Tier, effort: Effort) -> Wish {

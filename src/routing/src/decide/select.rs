@@ -6,7 +6,7 @@ use decision::vocabulary::Tier;
 use super::choose::Wish;
 use super::judge::Judged;
 use super::state::State;
-use super::{Moment, Prepared};
+use super::{Knobs, Moment, Prepared};
 use crate::bounded::{Ratio, Usd};
 use crate::estimate::{Tokens, baseline, estimate};
 use crate::follow_up::{FollowUp, switch_price};
@@ -14,7 +14,7 @@ use crate::history::{self, Evidence, HistoryKey};
 use crate::reason::{Exclusion, Warning};
 use crate::record::SwitchPrice;
 use crate::registry::{Candidate, CandidateQuery, Capabilities, Entry, ModelRef};
-use crate::request::RequestKind;
+use crate::request::{RequestKind, RouteRequest};
 use crate::selection::{
     ExplorationInput, NoCandidate, Scored, Selection, SelectionInput, Switch, explore, select,
 };
@@ -56,7 +56,7 @@ pub(super) fn choose(
     let tokens = state
         .tokens(class)
         .unwrap_or_else(|| Tokens::typical(class));
-    let (candidates, refused) = candidates(prepared, wish);
+    let (candidates, refused) = candidates(request, knobs, wish.tier);
 
     let switch = switch(prepared, moment);
     let direct = request.kind == RequestKind::Direct;
@@ -113,12 +113,12 @@ pub(super) fn choose(
     Ok(choice)
 }
 
-/// Who may run the request, and who may not.
-fn candidates(
-    prepared: &Prepared<'_>,
-    wish: &Wish,
+/// Who may run the request, and who may not; of one tier only, if the user chose one.
+pub(super) fn candidates(
+    request: &RouteRequest,
+    knobs: &Knobs,
+    tier: Option<Tier>,
 ) -> (Vec<Candidate>, Vec<(ModelRef, Exclusion)>) {
-    let Prepared { request, knobs, .. } = prepared;
     let query = CandidateQuery {
         providers: &knobs.providers,
         exclude: &request.constraints.exclude,
@@ -142,7 +142,7 @@ fn candidates(
             .into_iter()
             .map(|candidate| (candidate.model, Exclusion::NoCredentials)),
     );
-    let Some(tier) = wish.tier else {
+    let Some(tier) = tier else {
         return (candidates, refused);
     };
     let (candidates, others): (Vec<_>, Vec<_>) = candidates

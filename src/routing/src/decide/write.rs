@@ -55,6 +55,12 @@ pub(super) fn write(
     let tools = plan_tools(knobs.tool_routing, &assessment.tools, &request.tools);
     let requirement = wish.requirement;
 
+    // The limit of escalations is the task's, so they stay with it from message to message.
+    let before = parent.filter(|_| goes_on).into_iter();
+    let before = before.flat_map(|parent| &parent.escalations);
+    let mut escalations = requirement.raises;
+    escalations.extend(before.filter(|raise| raise.reason.is_of_running_task()));
+
     let explicit = wish.model.is_some();
     // Where the user chose the model there may be no plan to read; the lessons then stand alone.
     let (lessons, in_plan) = if explicit {
@@ -140,7 +146,7 @@ pub(super) fn write(
         selected,
         alternatives,
         excluded: excluded(&choice.ranked, choice.excluded),
-        escalations: requirement.raises,
+        escalations,
         agent: assessment.agent,
         skills,
         tools,

@@ -24,7 +24,7 @@ struct Looked<'a> {
 }
 
 /// Whether a conversation and a fifth more fits; an unknown window does.
-fn fits(candidate: &Candidate, tokens: u64) -> bool {
+pub(crate) fn fits(candidate: &Candidate, tokens: u64) -> bool {
     let room = |window: u64| u128::from(window) * 5 >= u128::from(tokens) * 6;
     candidate.context_window.is_none_or(room)
 }

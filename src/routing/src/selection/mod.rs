@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::history::{Eligible, Evidence};
 pub use explore::{ExplorationInput, NotExplored, explore};
+pub(crate) use filter::fits;
 pub use score::{Scored, prior_success};
 
 use crate::bounded::{Ratio, Usd};
