@@ -87,6 +87,22 @@ pub fn open(path: &Path) -> Result<(File, Metadata), ReadError> {
 /// # Errors
 /// When it cannot be read, is no regular file, is longer than that, or is no UTF-8.
 pub fn read_text(path: &Path, limit: u64) -> Result<TextFile, ReadError> {
+    let (bytes, metadata) = read_bytes(path, limit)?;
+    let text = String::from_utf8(bytes).map_err(|error| ReadError::NotText {
+        at: error.utf8_error().valid_up_to(),
+    })?;
+    let text = match text.strip_prefix(BYTE_ORDER_MARK) {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    };
+    Ok(TextFile { text, metadata })
+}
+
+/// Reads a regular file of at most `limit` bytes, whatever they are.
+///
+/// # Errors
+/// When it cannot be read, is no regular file, or is longer than that.
+pub fn read_bytes(path: &Path, limit: u64) -> Result<(Vec<u8>, Metadata), ReadError> {
     let (file, metadata) = open(path)?;
     let too_large = |size| Err(ReadError::TooLarge { size, limit });
     if metadata.len() > limit {
@@ -98,14 +114,7 @@ pub fn read_text(path: &Path, limit: u64) -> Result<TextFile, ReadError> {
     if bytes.len() as u64 > limit {
         return too_large(bytes.len() as u64);
     }
-    let text = String::from_utf8(bytes).map_err(|error| ReadError::NotText {
-        at: error.utf8_error().valid_up_to(),
-    })?;
-    let text = match text.strip_prefix(BYTE_ORDER_MARK) {
-        Some(rest) => rest.to_owned(),
-        None => text,
-    };
-    Ok(TextFile { text, metadata })
+    Ok((bytes, metadata))
 }
 
 /// Sockets cannot be opened at all; that is said like the other kinds.

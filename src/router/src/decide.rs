@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use routing::decide::{
     Client, Decided, Explain, Judgement, Moment, Prepared, Trace, decide, prepare,
 };
-use routing::lessons::Lesson;
+use routing::lessons::{LESSONS_MARKER, Lesson};
 use routing::memory::Recall;
 use routing::provider_error::ErrorClass;
 use routing::reason::{Warning, WarningCode};
@@ -329,18 +329,17 @@ impl Decider {
                 .of(&tenant.0)
                 .change(|history| history.explored(class, decision.created));
         }
-        self.count(self.store.keep_decision_for(
-            &tenant.0,
-            decision.clone(),
-            client.clone(),
-            records,
-        ));
+        let kept = without_lessons(decision);
+        self.count(
+            self.store
+                .keep_decision_for(&tenant.0, kept.clone(), client.clone(), records),
+        );
         let aside = Aside {
             client,
             records,
             ..Aside::default()
         };
-        self.remember(tenant, decision.clone(), aside);
+        self.remember(tenant, kept, aside);
     }
 
     fn count(&self, kept: Kept) {
@@ -363,6 +362,23 @@ impl Decider {
     pub(crate) fn remember_fault(&self, id: Uuid, class: ErrorClass) -> u32 {
         self.recent.fault(id, class)
     }
+}
+
+/// The decision as it is kept: lessons quote requests, so where no text is kept they go out to the client only.
+fn without_lessons(decision: &Arc<Decision>) -> Arc<Decision> {
+    let quotes = |plan: &String| plan.contains(LESSONS_MARKER);
+    let has_lessons = decision.lessons.is_some() || decision.plan.as_ref().is_some_and(quotes);
+    if decision.request.is_some() || !has_lessons {
+        return decision.clone();
+    }
+    let mut kept = (**decision).clone();
+    kept.lessons = None;
+    if let Some(plan) = &mut kept.plan
+        && let Some(at) = plan.find(LESSONS_MARKER)
+    {
+        plan.truncate(plan[..at].trim_end().len());
+    }
+    Arc::new(kept)
 }
 
 /// What a client said of itself, for the time in which its task goes on: models, settings, limits; no text of its request.

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use decision::contract::Digest;
 use decision::relay_contract;
-use files::{Lock, PRIVATE, lock_path, make_private_folder, read_text, write_whole};
+use files::{Lock, PRIVATE, lock_path, make_private_folder, read_bytes, read_text, write_whole};
 use routing::dataset::{
     Import, InForce, Mirror, RejectedLine, import_mirror, import_telemetry, write_file,
 };
@@ -27,6 +27,13 @@ use crate::decide::Decider;
 const MAX_BYTES: u64 = 256 << 20;
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// What stands before a line that is no UTF-8: such a line is no JSON.
+const NOT_TEXT: char = '\u{fffd}';
+/// A file that changed less than this ago may still be written by somebody.
+const SETTLES: Duration = Duration::from_secs(2);
+/// Forgetting more rows than this at once, and more than half of those taught, leaves a copy behind.
+const MANY: usize = 10;
+
 /// How long another program may hold the lock.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 
@@ -75,6 +82,9 @@ pub(crate) enum MirrorError {
     },
     #[error("another program holds {}", .0.display())]
     Locked(PathBuf),
+    /// It is tried again a moment later.
+    #[error("{} is being changed", .0.display())]
+    Changing(PathBuf),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -129,6 +139,13 @@ impl Files {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) != seen
     }
 
+    /// Whether somebody changed the file a moment ago, and may not be done.
+    fn is_changing(&self) -> bool {
+        let changed = self.seen()[0].and_then(|seen| seen.changed);
+        // A time in the future is not waited for.
+        changed.is_some_and(|at| at.elapsed().is_ok_and(|age| age < SETTLES))
+    }
+
     fn remember(&self, seen: [Option<Seen>; 2]) {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
     }
@@ -164,28 +181,43 @@ impl Decider {
         };
         let written = files.written();
         let digest = Digest::of(text.as_bytes()).to_string();
-        if written
-            .as_ref()
-            .is_some_and(|written| written.digest == digest)
-        {
+        // A store that never had a row has lost what is written there, whoever wrote it.
+        let known = self.knowledge.of(&tenant.0).memory();
+        let is_new = known.is_none_or(|memory| memory.revision() == 0);
+        let is_ours = |written: &Written| written.digest == digest;
+        if !is_new && written.as_ref().is_some_and(is_ours) {
             return Ok(());
+        }
+        if written.is_some() && !is_new && files.is_changing() {
+            return Err(MirrorError::Changing(files.dataset.clone()));
         }
         let edit = move |dataset: &Dataset| {
             let rows = Rows::read(dataset);
             let in_force = InForce::of(relay_contract());
             // What the store has learned since the file was written cannot have been deleted in it.
             let nothing = HashSet::new();
-            let current = written
-                .as_ref()
-                .is_some_and(|written| written.revision == dataset.revision);
+            let current = written.as_ref().is_some_and(|written| {
+                written.revision == dataset.revision && dataset.revision > 0
+            });
             let mirror = Mirror {
                 text: &text,
                 written: if current { None } else { Some(&nothing) },
             };
             let import = import_mirror(&rows.view(), mirror, &in_force);
-            (writes(&import.edit), import)
+            let forgotten = import.edit.removes.len();
+            let many = forgotten > MANY && forgotten * 2 > rows.learned().count();
+            let before = many.then(|| write_file(rows.all()));
+            (writes(&import.edit), (import, before))
         };
-        let import = self.store.edit_dataset(&tenant.0, Arc::new(edit)).await?;
+        let edited = self.store.edit_dataset(&tenant.0, Arc::new(edit)).await?;
+        let (import, before) = edited;
+        if let Some(before) = before {
+            let mut name = files.dataset.file_name().unwrap_or_default().to_owned();
+            name.push(format!(".before-{}", jiff::Timestamp::now().as_second()));
+            let copy = files.dataset.with_file_name(name);
+            put(&copy, &before)?;
+            tracing::warn!(copy = %copy.display(), "many learned tasks are missing in the file and were forgotten; a copy of what there was is kept");
+        }
         let Import {
             edit,
             rejected,
@@ -283,7 +315,7 @@ pub(crate) async fn follow(decider: Arc<Decider>, files: Arc<Files>, shutdown: S
             Ok(Ok(())) | Err(_) => failed = false,
             Ok(Err(error)) => {
                 // Once per trouble; it is tried again every second.
-                if !failed {
+                if !failed && !matches!(error, MirrorError::Changing(_)) {
                     tracing::warn!(
                         error = cause(&error),
                         "the copy of learned tasks is not current"
@@ -315,15 +347,28 @@ fn at<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Mirro
     }
 }
 
+/// A file of lines. One that is no text is marked, so that it is refused alone and not the file with it.
 fn read_if_there(path: &Path) -> Result<Option<String>, MirrorError> {
-    match read_text(path, MAX_BYTES) {
-        Ok(file) => Ok(Some(file.text)),
+    match read_bytes(path, MAX_BYTES) {
+        Ok((bytes, _)) => Ok(Some(match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => marked(error.as_bytes()),
+        })),
         Err(error) if error.is_not_found() => Ok(None),
         Err(source) => Err(MirrorError::Read {
             path: path.to_owned(),
             source,
         }),
     }
+}
+
+fn marked(bytes: &[u8]) -> String {
+    let lines = bytes.split(|byte| *byte == b'\n');
+    let lines = lines.map(|line| match std::str::from_utf8(line) {
+        Ok(line) => line.to_owned(),
+        Err(_) => format!("{NOT_TEXT}{}", String::from_utf8_lossy(line)),
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn put(path: &Path, text: &str) -> Result<(), MirrorError> {

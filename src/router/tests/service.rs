@@ -407,3 +407,113 @@ async fn a_client_that_wants_nothing_recorded_has_nothing_recorded() {
     assert_eq!(stored["outcomes"], json!([]));
     assert!(stored.get("request").is_none(), "{stored}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_store_learns_again_from_the_copy_of_its_tasks() {
+    let policy = built_in_policy();
+    let folder = tempfile::tempdir().unwrap();
+    let laya = folder.path().join("agent").join("laya");
+    {
+        let router = TestRouter::on(&policy, folder.path(), Some(&laya)).await;
+        learn(&router, "Fix the date parser", "strong", None).await;
+        router
+            .store
+            .close(std::time::Duration::from_secs(5))
+            .await
+            .unwrap();
+        // The copy follows a change beside requests; here nothing follows, so the next start writes it.
+    }
+    {
+        let router = TestRouter::on(&policy, folder.path(), Some(&laya)).await;
+        router
+            .store
+            .close(std::time::Duration::from_secs(5))
+            .await
+            .unwrap();
+    }
+    let file = laya.join("training/data/dataset.jsonl");
+    assert!(
+        std::fs::read_to_string(&file)
+            .unwrap()
+            .contains("Fix the date parser")
+    );
+    for name in ["relay.db", "relay.db-wal", "relay.db-shm"] {
+        let _ = std::fs::remove_file(folder.path().join(name));
+    }
+    let router = TestRouter::on(&policy, folder.path(), Some(&laya)).await;
+    let (_, list) = router.get("/v1/memory").await;
+    assert_eq!(list["total"], 1, "{list}");
+    assert!(
+        std::fs::read_to_string(&file)
+            .unwrap()
+            .contains("Fix the date parser")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_learned_tasks_is_not_read_half_and_not_lost_for_one_bad_byte() {
+    let policy = built_in_policy();
+    let folder = tempfile::tempdir().unwrap();
+    let laya = folder.path().join("agent").join("laya");
+    let file = laya.join("training/data/dataset.jsonl");
+    let start = || TestRouter::on(&policy, folder.path(), Some(&laya));
+    {
+        let router = start().await;
+        learn(&router, "Fix the date parser", "strong", None).await;
+        router
+            .store
+            .close(std::time::Duration::from_secs(5))
+            .await
+            .unwrap();
+    }
+    start()
+        .await
+        .store
+        .close(std::time::Duration::from_secs(5))
+        .await
+        .unwrap();
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    {
+        let router = start().await;
+        let (_, list) = router.get("/v1/memory").await;
+        assert_eq!(list["total"], 1, "somebody may still be writing: {list}");
+        router
+            .store
+            .close(std::time::Duration::from_secs(5))
+            .await
+            .unwrap();
+    }
+    // A line that is no text, long settled: refused alone.
+    let mut bytes = whole.clone();
+    bytes.extend(b"{\"id\":\"s00099\",\"state\":{\"request\":\"caf\xe9\"}}\n");
+    std::fs::write(&file, &bytes).unwrap();
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+    let opened = std::fs::File::options().write(true).open(&file).unwrap();
+    opened.set_modified(long_ago).unwrap();
+    let router = start().await;
+    let (_, list) = router.get("/v1/memory").await;
+    assert_eq!(list["total"], 1, "{list}");
+    let rejected = std::fs::read_to_string(file.with_file_name("dataset.jsonl.rejected")).unwrap();
+    assert!(rejected.contains("s00099"), "{rejected}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_with_a_credential_loses_it_on_the_way_in() {
+    let policy = built_in_policy();
+    let folder = tempfile::tempdir().unwrap();
+    let laya = folder.path().join("agent").join("laya");
+    let file = laya.join("training/data/dataset.jsonl");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let token = format!("ghp_{}", "a1B2".repeat(9));
+    let row = json!({
+        "id": "s00001", "state": {"request": format!("Use {token} to push")}, "expected": labels("fast"),
+        "source": "session", "lesson": "password=hunter2secret"
+    });
+    std::fs::write(&file, format!("{row}\n")).unwrap();
+    let router = TestRouter::on(&policy, folder.path(), Some(&laya)).await;
+    let (_, task) = router.get("/v1/memory/s00001").await;
+    assert!(!task.to_string().contains(&token), "{task}");
+    assert!(task.get("lesson").is_none(), "{task}");
+    assert!(!std::fs::read_to_string(&file).unwrap().contains(&token));
+}

@@ -205,6 +205,9 @@ pub(crate) trait Write: Send + Sync + 'static {
     /// For errors: `record an outcome`.
     const WHAT: &'static str;
 
+    /// How many times the usual deadline its caller waits.
+    const PATIENCE: u32 = 1;
+
     /// Roughly the memory it takes while it waits.
     fn bytes(&self) -> usize {
         512

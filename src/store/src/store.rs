@@ -182,7 +182,7 @@ impl Store {
             reason: reason.to_owned(),
         };
         let answer = self.0.queue.ask(write)?;
-        match timeout(self.0.deadline, answer).await {
+        match timeout(self.0.deadline * W::PATIENCE, answer).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => Err(away("it was closed")),
             Err(_) => Err(away("it did not answer in time")),

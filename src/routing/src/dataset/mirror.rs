@@ -4,11 +4,13 @@
 use std::collections::{HashMap, HashSet};
 
 use super::file::{RejectedLine, RowFile, read_file};
+use super::learn::LESSON_UNITS;
 use super::origin::{Source, Split};
 use super::row::Row;
-use super::secrets::has_secret;
+use super::secrets::{has_secret, redact};
 use super::standing::{InForce, RowStanding};
 use super::view::{DatasetView, Edit, Finding, number};
+use crate::text;
 
 /// A file to take in.
 #[derive(Debug, Clone, Copy)]
@@ -120,6 +122,7 @@ impl Intake<'_> {
             (None, None) if row.id().is_empty() => self.next_id(row.source()),
             (None, None) => row.id().to_owned(),
         };
+        let row = self.clean(row, &id);
         let row = self.settled(row, &id, old);
         self.seen.insert(id.clone());
         self.saved_tasks.insert(task, id.clone());
@@ -129,11 +132,6 @@ impl Intake<'_> {
         if old == Some(&row) {
             self.unchanged += 1;
             return;
-        }
-        if row.is_session() && row.lesson().is_some_and(has_secret) {
-            self.edit
-                .warnings
-                .push(Finding::new(id.clone(), "the lesson holds a credential"));
         }
         if let Some(at) = self.saved.get(&id) {
             self.edit.puts[*at] = row;
@@ -146,6 +144,37 @@ impl Intake<'_> {
         self.saved.insert(id.clone(), self.edit.puts.len());
         self.edit.ids.push(id);
         self.edit.puts.push(row);
+    }
+
+    /// A taught row without credentials, and without a lesson that nobody would have been let teach (training.md 2.3).
+    fn clean(&mut self, row: Row, id: &str) -> Row {
+        if !row.is_session() {
+            return row;
+        }
+        let mut row = row;
+        let request = redact(row.request()).into_owned();
+        if request != row.request() {
+            self.warn(id, "a credential was taken out of the request");
+            row = row.with_request(&request);
+        }
+        let too_long = |lesson: &str| text::units(lesson) > LESSON_UNITS;
+        if row
+            .lesson()
+            .is_some_and(|lesson| has_secret(lesson) || too_long(lesson))
+        {
+            self.warn(
+                id,
+                "the lesson holds a credential or is too long, and was left out",
+            );
+            row = row.with_lesson(None);
+        }
+        row
+    }
+
+    fn warn(&mut self, id: &str, message: &str) {
+        self.edit
+            .warnings
+            .push(Finding::new(id.to_owned(), message));
     }
 
     /// The row as it is kept: under its id, with the split it has to have and the digests of its questions.

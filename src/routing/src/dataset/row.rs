@@ -398,6 +398,19 @@ impl Row {
     }
 
     /// The row with one of our keys set, every other byte as it was.
+    /// The row with another request; the rest of its state stays.
+    pub(super) fn with_request(&self, request: &str) -> Self {
+        let state = self.state().and_then(Value::as_object);
+        let others = state.into_iter().flat_map(Object::iter);
+        let others = others.filter(|(key, _)| *key != "request");
+        let mut state = Object::new();
+        state.push("request", request);
+        for (key, value) in others {
+            state.push(key.clone(), value.clone());
+        }
+        self.with("state", &state.into())
+    }
+
     fn with(&self, key: &'static str, value: &Value) -> Self {
         let before = KEYS.split(|known| *known == key).next().unwrap_or_default();
         self.reread(&line::with_member(

@@ -364,7 +364,12 @@ where
 {
     text.parse().map_err(|error: T::Err| ConfigError::Invalid {
         key: key.to_owned(),
-        value: text.to_owned(),
+        // An address may hold a password.
+        value: if text.contains("://") && text.contains('@') {
+            "(an address with a name or a password)".to_owned()
+        } else {
+            text.to_owned()
+        },
         from: source.clone(),
         reason: error.to_string(),
     })

@@ -23,6 +23,8 @@ pub(crate) struct Edit<T> {
 impl<T: Send + 'static> Write for Edit<T> {
     type Answer = T;
     const WHAT: &'static str = "change learned tasks";
+    // Tens of thousands of rows are read, changed and compared.
+    const PATIENCE: u32 = 5;
 
     async fn apply(&self, transaction: &mut Transaction<'_>) -> Result<T, SqlError> {
         let tenant = &self.tenant;
