@@ -181,10 +181,14 @@ pub struct MemoryTask {
     /// What it taught.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lesson: Option<String>,
-    /// When it was labelled.
-    #[serde(with = "routing::timestamp")]
-    #[cfg_attr(feature = "schema", schemars(with = "Timestamp"))]
-    pub created: Timestamp,
+    /// When it was labelled; absent where its row does not say.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "routing::timestamp::optional"
+    )]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Timestamp>"))]
+    pub created: Option<Timestamp>,
     /// Its labels as they were given.
     pub labels: Value,
     /// Whether they do not fit the questions in force.

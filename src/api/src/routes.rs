@@ -85,7 +85,7 @@ pub enum Form {
     Uuid,
     /// RFC 3339.
     Time,
-    /// RFC 3339, or an age such as `7d`, `12h`, `30m`.
+    /// RFC 3339, or an age such as `2w`, `7d`, `12h`, `30m`.
     Since,
     /// `sha256:` and 64 hexadecimal digits.
     Digest,

@@ -8,7 +8,7 @@ mod whole;
 
 use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
@@ -59,6 +59,14 @@ pub struct TextFile {
     pub text: String,
     /// Owner, mode, times and so on.
     pub metadata: Metadata,
+}
+
+/// The permission bits of a file with secrets, if others than its owner may use it. Reading by its group is let through: a
+/// Secret mounted for a non-root pod with `fsGroup` cannot be without it.
+#[must_use]
+pub fn exposed_mode(metadata: &Metadata) -> Option<u32> {
+    let mode = metadata.mode() & 0o777;
+    (mode & 0o037 != 0).then_some(mode)
 }
 
 /// Opens a regular file for reading. Never waits for a writer of a pipe.
@@ -167,6 +175,33 @@ mod tests {
             assert!(!error.is_not_found(), "{name}");
         }
         assert!(read_text(&path("none"), 100).unwrap_err().is_not_found());
+    }
+
+    #[test]
+    fn secrets_are_their_owners_and_their_groups_to_read() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        std::fs::write(&path, "secret").unwrap();
+        for (mode, exposed) in [
+            (0o600, false),
+            (0o400, false),
+            (0o440, false),
+            (0o700, false),
+            (0o640, false),
+            (0o620, true),
+            (0o610, true),
+            (0o604, true),
+            (0o602, true),
+            (0o601, true),
+            (0o666, true),
+        ] {
+            let permissions = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(&path, permissions).unwrap();
+            let metadata = std::fs::metadata(&path).unwrap();
+            let expected = exposed.then_some(mode);
+            assert_eq!(exposed_mode(&metadata), expected, "{mode:04o}");
+        }
     }
 
     #[test]

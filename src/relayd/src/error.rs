@@ -10,6 +10,7 @@ use service::config::ConfigError;
 use service::http::TokenError;
 use service::listen::ListenError;
 use service::runtime::RuntimeError;
+use service::telemetry::causes;
 
 /// Failed while running.
 const EXIT_RUNNING: u8 = 1;
@@ -188,14 +189,7 @@ impl RelaydError {
         if let Self::Usage(misuse) = self {
             return misuse.render("relayd");
         }
-        let mut line = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            line.push_str(": ");
-            line.push_str(&error.to_string());
-            cause = error.source();
-        }
-        let mut text = format!("relayd: {}\n", escape(&line));
+        let mut text = format!("relayd: {}\n", escape(&causes(self)));
         if let Some(hint) = self.hint() {
             text.push_str(&format!("hint: {}\n", escape(&hint)));
         }

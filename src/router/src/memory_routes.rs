@@ -8,7 +8,6 @@ use axum::Extension;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use decision::relay_contract;
-use jiff::Timestamp;
 use routing::dataset::{EditError, Forget, InForce, Row, edit_lesson, forget};
 use service::http::{JsonBody, Tenant, json_response};
 use service::problem::Failure;
@@ -136,7 +135,7 @@ fn task(row: &Row, similarity: Option<f64>) -> MemoryTask {
         id: row.id().to_owned(),
         request: row.request().to_owned(),
         lesson: row.lesson().map(str::to_owned),
-        created: row.created().unwrap_or(Timestamp::UNIX_EPOCH),
+        created: row.created(),
         labels: serde_json::from_str(&labels).unwrap_or_default(),
         stale: row.standing(&in_force).is_stale(),
         session: row.session().map(str::to_owned),
@@ -168,5 +167,32 @@ fn refused(error: EditError) -> Failure {
             Failure::new(Slug::NotFound, error.to_string()).hint(LIST_HINT)
         }
         EditError::Lesson(error) => Failure::invalid(vec![error]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_without_a_date_has_none() {
+        for (name, row, created) in [
+            (
+                "dated",
+                r#"{"id": "s1", "state": {"request": "Fix it"}, "expected": {}, "source": "session", "created": "2026-11-30T10:41:00Z"}"#,
+                serde_json::json!("2026-11-30T10:41:00.000Z"),
+            ),
+            (
+                "not dated",
+                r#"{"id": "s1", "state": {"request": "Fix it"}, "expected": {}, "source": "session"}"#,
+                serde_json::Value::Null,
+            ),
+        ] {
+            let shown = task(&Row::read(row).unwrap(), None);
+            let written = serde_json::to_value(&shown).unwrap();
+            assert_eq!(written["created"], created, "{name}");
+            let read: MemoryTask = serde_json::from_value(written).unwrap();
+            assert_eq!(read, shown, "{name}");
+        }
     }
 }

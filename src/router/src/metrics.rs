@@ -231,9 +231,11 @@ impl RouterMetrics {
         for rule in &decision.policy.rules {
             self.rules_fired.with_label_values(&[rule.as_str()]).inc();
         }
-        // A decision during a task repeats the raises before it; its own is counted where it is made.
+        // A decision repeats the moves of its task before it, and one during a task the policy's raises too. Each was
+        // counted where it was made.
         if decision.kind == DecisionKind::User {
-            for raise in &decision.escalations {
+            let raises = decision.escalations.iter();
+            for raise in raises.filter(|raise| !raise.reason.is_of_running_task()) {
                 let labels = [raise.reason.as_str()];
                 self.escalations.with_label_values(&labels).inc();
             }

@@ -83,7 +83,7 @@ impl Query {
             .map_err(|_| refused(name, "must be a time such as 2026-11-30T10:00:00Z"))
     }
 
-    /// Takes out a time or an age such as `7d`, `12h` or `30m` before `now`.
+    /// Takes out a time or an age such as `2w`, `7d`, `12h` or `30m` before `now`.
     pub(crate) fn since(
         &mut self,
         name: &str,
@@ -95,7 +95,7 @@ impl Query {
         since(&text, now).map(Some).ok_or_else(|| {
             refused(
                 name,
-                "must be a time such as 2026-11-30T10:00:00Z or an age such as 7d, 12h or 30m",
+                "must be a time such as 2026-11-30T10:00:00Z or an age such as 2w, 7d, 12h or 30m",
             )
         })
     }
@@ -111,6 +111,7 @@ fn since(text: &str, now: Timestamp) -> Option<Timestamp> {
         .ok()
         .filter(|count| (0..=100_000).contains(count))?;
     let minutes = match unit {
+        "w" => 7 * 24 * 60,
         "d" => 24 * 60,
         "h" => 60,
         "m" => 1,
@@ -147,12 +148,15 @@ mod tests {
         let now: Timestamp = "2026-11-30T12:00:00Z".parse().unwrap();
         for (text, expected) in [
             ("2026-11-01T00:00:00Z", Some("2026-11-01T00:00:00Z")),
+            ("2w", Some("2026-11-16T12:00:00Z")),
             ("7d", Some("2026-11-23T12:00:00Z")),
             ("12h", Some("2026-11-30T00:00:00Z")),
             ("30m", Some("2026-11-30T11:30:00Z")),
             ("0d", Some("2026-11-30T12:00:00Z")),
             ("7", None),
             ("d", None),
+            ("w", None),
+            ("100000w", Some("0110-05-19T12:00:00Z")),
             ("-1d", None),
             ("7é", None),
             ("99999999999d", None),

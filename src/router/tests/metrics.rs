@@ -293,3 +293,36 @@ async fn a_callers_trace_reaches_the_model_server() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_move_of_a_task_is_counted_once_however_its_conversation_goes_on() {
+    let router = TestRouter::start(&built_in_policy()).await;
+    let ask = |text: &str| json!({"request": text, "conversation_id": "c-1"});
+    let (_, first) = router
+        .post("/v1/route", &ask("Rename the author field"))
+        .await;
+    let failed = json!({"kind": "edit_rejected"});
+    let report = json!({"decision_id": first["id"], "failures": vec![failed; 3]});
+    let (_, moved) = router.post("/v1/escalate", &report).await;
+    assert_eq!(moved["action"], "move", "{moved}");
+    for (text, kind) in [
+        ("continue", "continuation"),
+        ("still fails on Safari", "correction"),
+    ] {
+        let (_, next) = router.post("/v1/route", &ask(text)).await;
+        assert_eq!(next["follow_up"], kind, "{next}");
+        let raises = next["escalations"].as_array().unwrap();
+        let stays = raises
+            .iter()
+            .filter(|raise| raise["reason"] == "repeated_failure");
+        assert_eq!(stays.count(), 1, "{text}: {raises:?}");
+    }
+    let families = router.registry.gather();
+    let counted = families
+        .iter()
+        .filter(|family| family.name() == "relay_router_escalations_total")
+        .flat_map(MetricFamily::get_metric)
+        .filter(|metric| metric.get_label()[0].value() == "repeated_failure")
+        .map(|metric| metric.get_counter().get_value());
+    assert_eq!(counted.sum::<f64>(), 1.0);
+}

@@ -86,7 +86,7 @@ pub struct QuotaState {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        with = "optional_time"
+        with = "crate::timestamp::optional"
     )]
     pub closed_until: Option<Timestamp>,
     /// From headers or wallet.
@@ -95,32 +95,6 @@ pub struct QuotaState {
     /// Today's costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Spent>,
-}
-
-mod optional_time {
-    use jiff::Timestamp;
-    use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
-
-    pub(super) fn serialize<S: Serializer>(
-        time: &Option<Timestamp>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        match time {
-            Some(time) => crate::timestamp::serialize(time, serializer),
-            None => serializer.serialize_none(),
-        }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<Timestamp>, D::Error> {
-        let text = Option::<String>::deserialize(deserializer)?;
-        text.map(|text| {
-            text.parse()
-                .map_err(|_| D::Error::custom(format!("`{text}` is no RFC 3339 time")))
-        })
-        .transpose()
-    }
 }
 
 /// Configuration and state of a provider for a tenant.

@@ -29,3 +29,36 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timesta
     text.parse()
         .map_err(|_| D::Error::custom(format!("`{text}` is no RFC 3339 time")))
 }
+
+/// The same for a time that need not be there.
+pub mod optional {
+    use jiff::Timestamp;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[derive(Deserialize)]
+    struct Time(#[serde(with = "super")] Timestamp);
+
+    /// Writes [`format()`](super::format()), or null.
+    ///
+    /// # Errors
+    /// Only those of the serializer.
+    pub fn serialize<S: Serializer>(
+        time: &Option<Timestamp>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match time {
+            Some(time) => super::serialize(time, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    /// Reads any RFC 3339 time, or null.
+    ///
+    /// # Errors
+    /// When there is something else.
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Timestamp>, D::Error> {
+        Ok(Option::<Time>::deserialize(deserializer)?.map(|time| time.0))
+    }
+}

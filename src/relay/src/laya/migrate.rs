@@ -9,8 +9,8 @@ use decision::relay_contract;
 use files::{Lock, PRIVATE, Places, lock_path};
 use jiff::Timestamp;
 use routing::dataset::{
-    DatasetView, Finding, InForce, Migration, MigrationMap, RejectedLine, RowFile, migrate,
-    read_file, write_file,
+    DatasetView, Finding, InForce, Migration, MigrationMap, RejectedLine, Row, RowFile, migrate,
+    read_file,
 };
 use serde::Serialize;
 
@@ -127,8 +127,7 @@ pub(super) fn run(arguments: &MigrateArguments) -> Result<Exit, CliError> {
     };
     if !arguments.dry_run && !edit.is_empty() {
         let backup = backup(&path, &file.text)?;
-        keep_rejected(&path, &rejected)?;
-        let text = write_file(&edit.applied(&rows));
+        let text = rewritten(&file.text, &edit.applied(&rows), &rejected);
         write(&path, &text)?;
         report.backup = Some(backup);
     }
@@ -165,23 +164,25 @@ fn backup(path: &Path, text: &str) -> Result<PathBuf, CliError> {
     }
 }
 
-/// Lines that are no rows would be gone from the file: they go into `dataset.jsonl.rejected` (training.md 2.6).
-fn keep_rejected(path: &Path, rejected: &[RejectedLine]) -> Result<(), CliError> {
-    if rejected.is_empty() {
-        return Ok(());
-    }
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let kept = path.with_file_name(format!("{name}.rejected"));
-    let mut text = match files::read_text(&kept, MAX_DATASET) {
-        Ok(file) => file.text,
-        Err(error) if error.is_not_found() => String::new(),
-        Err(error) => return Err(CliError::file(&kept, error)),
-    };
-    for line in rejected {
-        text.push_str(&line.text);
+/// The file with its rows as they are now, in their places. Every other line stays as it is: the router takes a row whose
+/// line is gone for one that was forgotten, and a line that is no row for one that may be mended.
+fn rewritten(before: &str, rows: &[Row], rejected: &[RejectedLine]) -> String {
+    let mut rows = rows.iter().map(Row::line);
+    let mut rejected = rejected.iter().map(|line| line.line).peekable();
+    let mut text = String::with_capacity(before.len());
+    let mut put = |line: &str| {
+        text.push_str(line);
         text.push('\n');
+    };
+    for (number, line) in (1..).zip(before.lines()) {
+        let stays = line.trim().is_empty() || rejected.next_if_eq(&number).is_some();
+        match stays {
+            true => put(line),
+            false => rows.next().into_iter().for_each(&mut put),
+        }
     }
-    write(&kept, &text)
+    rows.for_each(put);
+    text
 }
 
 fn render(report: &Report, styles: Styles) -> String {

@@ -75,7 +75,7 @@ impl Failed {
 
     const fn weight(&self) -> Weight {
         match self {
-            Self::Status { later: true, .. } | Self::Status { status: 429, .. } => Weight::Half,
+            Self::Status { status, later } => Weight::of(*status, *later),
             _ => Weight::Whole,
         }
     }
@@ -207,6 +207,11 @@ fn call(serves: &Serves, text: &str, deadline: Instant) -> Call {
     }
 }
 
+/// Whether an answer says that the server has too much to do for now.
+pub(super) fn wants_later(status: u16, headers: &HeaderMap) -> bool {
+    matches!(status, 429 | 503) && headers.contains_key(header::RETRY_AFTER)
+}
+
 /// What is left of a deadline as a header, whole milliseconds, at least one.
 pub(super) fn millis_until(deadline: Instant) -> HeaderValue {
     let left = deadline.saturating_duration_since(Instant::now());
@@ -225,8 +230,7 @@ fn read(response: &Response<Bytes>, serves: &Serves) -> Result<Read, Failed> {
         200 => {}
         409 => return Err(Failed::OtherContract),
         _ => {
-            let later =
-                matches!(status, 429 | 503) && response.headers().contains_key(header::RETRY_AFTER);
+            let later = wants_later(status, response.headers());
             return Err(Failed::Status { status, later });
         }
     }

@@ -30,6 +30,14 @@ pub(super) enum Weight {
 }
 
 impl Weight {
+    /// Of an answer with a status that is none for the question asked; `later` where it wants to be asked later.
+    pub(super) const fn of(status: u16, later: bool) -> Self {
+        match (status, later) {
+            (429, _) | (503, true) => Self::Half,
+            _ => Self::Whole,
+        }
+    }
+
     const fn halves(self) -> u32 {
         match self {
             Self::Whole => 2,

@@ -1,7 +1,6 @@
 //! The key of a server, from a file that is read again when it changes. Nothing shows it.
 
 use std::fmt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
@@ -100,9 +99,7 @@ fn read(path: &Path) -> Result<HeaderValue, KeyError> {
             path: path.to_owned(),
             source,
         })?;
-    let mode = metadata.mode() & 0o777;
-    // Group read is let through: a Secret mounted for a non-root pod with `fsGroup` cannot be without it.
-    if mode & 0o037 != 0 {
+    if let Some(mode) = files::exposed_mode(&metadata) {
         return Err(KeyError::TooOpen {
             path: path.to_owned(),
             mode,

@@ -18,7 +18,7 @@ use service::http::{BodyLimits, RequestId, read_body};
 use service::problem::detail_response;
 use tokio::time::Sleep;
 
-use super::ask::millis_until;
+use super::ask::{millis_until, wants_later};
 use super::breaker::Weight;
 use super::server::{Admitted, Closed};
 use super::standing::Serves;
@@ -107,10 +107,13 @@ async fn pass(servers: &Servers, path: &'static str, request: Request) -> Respon
     };
     let id = head.extensions.get::<RequestId>();
     let table = servers.table();
+    // What the caller said and the router does not go by is the server's to judge.
+    let says_otherwise = is_ours && call.headers.contains_key(&DEADLINE_MS);
     let passing = Passing {
         call,
         deadline,
         is_ours,
+        says_otherwise,
     };
     passing.to(&table, id.map_or("", RequestId::as_str)).await
 }
@@ -132,6 +135,37 @@ struct Passing {
     deadline: Instant,
     /// Whether the deadline is the router's own: one of the caller says nothing about a server.
     is_ours: bool,
+    /// Whether the caller named another one all the same, which goes to the server as it is.
+    says_otherwise: bool,
+}
+
+/// What an answer says about its server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    /// It answers.
+    Works,
+    /// It does not.
+    Failed(Weight),
+    /// Nothing: the caller alone may have brought it about.
+    Nothing,
+}
+
+/// What a status says about the server, weighed like that of a question of the router's own (routing.md 3). But the body
+/// is a caller's here, and no caller may close a server to all others:
+/// - 500 says nothing. Laya's word for anything unexpected is 500, and a body alone can provoke it (0.4.15 answers so to
+///   an integer `min_confidence` that is too large for a float; wire.md 4). Five such bodies in a row would leave a whole
+///   team to rules. A server that is broken answers 500 to the router's own questions too, and those count.
+/// - 504 says nothing where the caller named a deadline.
+/// - Refusals say that it works, as far as a server can tell.
+///
+/// What is left comes from a server that is gone, drains or has too much to do, or from a proxy in front of one.
+fn said(status: StatusCode, later: bool, is_deadline_ours: bool) -> Said {
+    match status.as_u16() {
+        500 => Said::Nothing,
+        504 if !is_deadline_ours => Said::Nothing,
+        429 | 501.. => Said::Failed(Weight::of(status.as_u16(), later)),
+        _ => Said::Works,
+    }
 }
 
 /// What a server that did not answer leaves behind.
@@ -184,9 +218,7 @@ impl Passing {
         serves: &Serves,
         table: &Table,
     ) -> Result<Response, Lost> {
-        // What the caller said and the router does not go by is the server's to judge.
-        let said_otherwise = self.is_ours && self.call.headers.contains_key(&DEADLINE_MS);
-        if !said_otherwise {
+        if !self.says_otherwise {
             let left = millis_until(self.deadline);
             self.call.headers.insert(DEADLINE_MS, left);
         }
@@ -216,10 +248,11 @@ impl Passing {
             status,
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
         );
-        if too_much {
-            admitted.failed(Weight::Half);
-        } else if !status.is_server_error() {
-            admitted.succeeded();
+        let later = wants_later(status.as_u16(), response.headers());
+        match said(status, later, self.is_ours && !self.says_otherwise) {
+            Said::Works => admitted.succeeded(),
+            Said::Failed(weight) => admitted.failed(weight),
+            Said::Nothing => {}
         }
         let in_force = table.in_force();
         let is_match = serves.contract.is_some() && serves.contract == in_force;

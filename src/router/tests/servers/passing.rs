@@ -171,6 +171,45 @@ async fn what_the_server_refuses_is_handed_on() {
 }
 
 #[tokio::test]
+async fn answers_of_a_failing_server_open_its_breaker_and_those_to_a_caller_do_not() {
+    for (name, status, retry_after, deadline, calls, opens) in [
+        ("a proxy without a server", 502, None, None, 1, true),
+        ("away", 503, None, None, 1, true),
+        ("busy", 503, Some(1), None, 1, false),
+        ("busy twice", 503, Some(1), None, 2, true),
+        ("too many", 429, Some(1), None, 1, false),
+        ("too many twice", 429, None, None, 2, true),
+        ("too late for the router", 504, None, None, 1, true),
+        ("too late for the caller", 504, None, Some("5000"), 3, false),
+        (
+            "a deadline of its own kind",
+            504,
+            None,
+            Some("1.5"),
+            3,
+            false,
+        ),
+        ("what a body alone can provoke", 500, None, None, 3, false),
+        ("a body it refuses", 400, None, None, 3, false),
+        ("a question it refuses", 422, None, None, 3, false),
+    ] {
+        let fake = FakeLaya::start(Says::relay()).await;
+        let behind = Behind::new(vec![target("one", &fake)], 1).await;
+        let app = behind.app().await;
+        fake.fail(Fault::Status(status, retry_after));
+        let headers: Vec<_> = deadline
+            .map(|millis| ("x-laya-deadline-ms", millis))
+            .into_iter()
+            .collect();
+        for _ in 0..calls {
+            let (got, _, _) = post(&app, "/v1/systemone", &headers, BODY).await;
+            assert_eq!(got, status, "{name}");
+        }
+        assert_eq!(behind.is_open("one"), opens, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn what_the_router_says_itself_has_layas_form() {
     let behind = Behind::unready(Vec::new(), 1);
     let app = behind.app().await;

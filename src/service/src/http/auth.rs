@@ -259,9 +259,7 @@ fn load(path: &Path) -> Result<Loaded, TokenError> {
             path: path.to_owned(),
             source,
         })?;
-    let mode = metadata.mode() & 0o777;
-    // Group read is let through: a Secret mounted for a non-root pod with `fsGroup` cannot be without it.
-    if mode & 0o037 != 0 {
+    if let Some(mode) = files::exposed_mode(&metadata) {
         return Err(TokenError::TooOpen {
             path: path.to_owned(),
             mode,

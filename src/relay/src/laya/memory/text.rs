@@ -53,7 +53,7 @@ pub(super) fn list(tasks: &[MemoryTask], styles: Styles) -> String {
             "{:<ids$}  {}{:<11} {:<9} {:<13}  {:<requests$}  {lesson}",
             id(task),
             similarity(&close),
-            day(task.created),
+            task.created.map_or_else(|| "-".to_owned(), day),
             label(task, "capability_tier"),
             label(task, "task_type"),
             request(task),
@@ -85,7 +85,9 @@ pub(super) fn totals(memory: &MemoryResponse, only_stale: bool) -> String {
 /// One task with everything.
 pub(super) fn task(task: &MemoryTask, styles: Styles) -> String {
     let mut text = styles.bold(&one_line(&task.id, 64)) + "\n";
-    text.push_str(&field("learned", &time(task.created), styles));
+    if let Some(created) = task.created {
+        text.push_str(&field("learned", &time(created), styles));
+    }
     for (name, value) in [("session", &task.session), ("split", &task.split)] {
         if let Some(value) = value {
             text.push_str(&field(name, &one_line(value, 200), styles));
@@ -184,7 +186,7 @@ mod tests {
             id: id.to_owned(),
             request: request.to_owned(),
             lesson: None,
-            created: "2026-11-30T10:41:00Z".parse().unwrap(),
+            created: Some("2026-11-30T10:41:00Z".parse().unwrap()),
             labels: json!({"task_type": "bug_fix", "capability_tier": "fast", "agent": "qa-engineer", "zeal": 1}),
             stale: false,
             session: Some("s\u{1b}1".to_owned()),
@@ -202,13 +204,14 @@ mod tests {
         let stale = MemoryTask {
             stale: true,
             labels: json!(null),
+            created: None,
             ..task_of("s00002", "Add a\u{202e} form", None)
         };
         assert_eq!(
             list(&[lesson.clone(), stale], Styles::PLAIN),
             "id      learned     tier      type           request              lesson
 s00001  2026-11-30  fast      bug_fix        Fix the date parser  Change both places\\u{7}.
-s00002  2026-11-30  -         -              Add a\\u{202e} form   (stale)
+s00002  -           -         -              Add a\\u{202e} form   (stale)
 "
         );
         let found = MemoryTask {
@@ -254,6 +257,16 @@ Labels
   zeal                  1
 "
         );
+    }
+
+    #[test]
+    fn a_task_without_a_date_shows_none() {
+        let shown = MemoryTask {
+            created: None,
+            ..task_of("s00001", "Fix the date parser", None)
+        };
+        let text = task(&shown, Styles::PLAIN);
+        assert!(text.starts_with("s00001\nsession "), "{text}");
     }
 
     #[test]
