@@ -242,7 +242,7 @@ impl Client {
             "invalid-request" | "malformed-json" | "too-large" => CliError::usage(line),
             "unauthorized" => CliError::new(Exit::Failed, line).hint(format!(
                 "its key goes into LAYA_API_KEY, or as `laya` into {}",
-                self.router.credentials.display()
+                self.router.keys.file.display()
             )),
             _ => CliError::new(Exit::Failed, line),
         };

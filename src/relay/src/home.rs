@@ -1,15 +1,18 @@
 //! Where this user's files are and what they say: `RELAY_HOME`, the agent folder, `settings.json`, the stored key and
 //! the address of the router (design.md 7, routing.md 20). Reads; writes nothing.
 
+mod keys;
+
 use std::fs::Metadata;
 use std::net::IpAddr;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use files::{Environment, Places, process_start};
 use routing::settings::{self, BadAddress, LayaSettings};
 use serde::Deserialize;
 use serde_json::Value;
+
+pub(crate) use keys::{Keys, StoredKey};
 
 use crate::error::CliError;
 
@@ -41,8 +44,8 @@ pub(crate) struct Router {
     pub(crate) address_from: AddressFrom,
     pub(crate) key: String,
     pub(crate) key_from: KeyFrom,
-    /// Where a key would be stored.
-    pub(crate) credentials: PathBuf,
+    /// The keys there are, also those that are for others.
+    pub(crate) keys: Keys,
     /// What is not as it should be, and no obstacle.
     pub(crate) notes: Vec<String>,
 }
@@ -73,13 +76,6 @@ pub(crate) enum KeyFrom {
     Nobody,
     /// A file named in this run.
     File,
-}
-
-/// A key, with what is to be said of its file.
-struct Key {
-    key: String,
-    from: KeyFrom,
-    notes: Vec<String>,
 }
 
 impl Home {
@@ -147,9 +143,10 @@ impl Home {
         let from_environment = environment("LAYA_BASE_URL")
             .and_then(|value| value.into_string().ok())
             .filter(|value| !value.trim().is_empty());
+        let mut notes = Vec::new();
         // The daemon's file is only looked at where nothing else names an address.
         let running = match (&laya.base_url, &from_environment) {
-            (None, None) => self.running_router()?,
+            (None, None) => self.running_router(&mut notes),
             _ => None,
         };
         let (url, layer) = laya.address(from_environment.as_deref(), running.as_deref());
@@ -159,91 +156,33 @@ impl Home {
             (None, None, Some(_)) => AddressFrom::Environment,
             (None, None, None) => AddressFrom::Default,
         };
-        let origin = settings::origin(url).map_err(|error| match &running {
-            Some(_) => CliError::file(&self.0.endpoint(), format!("router: {error}")),
-            // Settings with such an address were refused already.
-            None => bad_address(url, error),
-        })?;
-        let Key { key, from, notes } = self.key(environment)?;
+        // Settings and daemons with such an address were set aside already.
+        let origin = settings::origin(url).map_err(|error| bad_address(url, error))?;
+        let keys = Keys::read(&self.credentials(), environment("LAYA_API_KEY"))?;
+        let given = keys.of(origin)?;
+        notes.extend(keys.notes.iter().cloned());
+        notes.extend(given.note);
         Ok(Router {
             origin: origin.to_owned(),
             address_from,
-            key,
-            key_from: from,
-            credentials: self.credentials(),
+            key: given.key,
+            key_from: given.from,
+            keys,
             notes,
         })
     }
 
-    /// The stored key, else that of the environment. One that no header can carry is refused here: it could not be sent,
-    /// and a router that was not asked is not absent. The key itself is never told.
-    fn key(&self, environment: Environment<'_>) -> Result<Key, CliError> {
-        let rule = "must be of visible ASCII characters; is there a line break in it?";
-        let mut notes = Vec::new();
-        if let Some(key) = self.stored_key(&mut notes)?.filter(|key| !key.is_empty()) {
-            return if key.starts_with('!') {
-                Err(CliError::file(
-                    &self.credentials(),
-                    "laya.key is a command, and only the key itself can be used here",
-                )
-                .hint("to store the key: <command> | relay laya connect <url> --token-file -"))
-            } else if sendable(&key) {
-                let from = KeyFrom::Stored;
-                Ok(Key { key, from, notes })
-            } else {
-                Err(CliError::file(
-                    &self.credentials(),
-                    format!("laya.key {rule}"),
-                ))
-            };
-        }
-        let Some(key) = environment("LAYA_API_KEY").filter(|key| !key.is_empty()) else {
-            return Ok(Key {
-                key: LOCAL_KEY.to_owned(),
-                from: KeyFrom::Nobody,
-                notes,
-            });
-        };
-        let from = KeyFrom::Environment;
-        let key = key.into_string().ok().filter(|key| sendable(key));
-        key.map(|key| Key { key, from, notes })
-            .ok_or_else(|| CliError::usage(format!("the key in LAYA_API_KEY {rule}")))
+    /// The address in `daemon/endpoint.json`, if the process that wrote it lives. The file is no file of the user's: one
+    /// that says nothing is as good as none, and is noted.
+    fn running_router(&self, notes: &mut Vec<String>) -> Option<String> {
+        let router = self.endpoint_router();
+        router.unwrap_or_else(|error| {
+            notes.push(format!("{error}; it counts as no running router"));
+            None
+        })
     }
 
-    fn stored_key(&self, notes: &mut Vec<String>) -> Result<Option<String>, CliError> {
-        #[derive(Deserialize)]
-        struct Credential {
-            #[serde(rename = "type")]
-            kind: String,
-            key: Option<String>,
-        }
-        let path = self.credentials();
-        let Some((tree, metadata)) = read_json(&path)? else {
-            return Ok(None);
-        };
-        let mode = metadata.mode() & 0o777;
-        if mode & 0o077 != 0 {
-            notes.push(format!(
-                "{0} holds keys and has mode {mode:04o}, so others can read or change it; to stop that: chmod 600 {0}",
-                path.display()
-            ));
-        }
-        let Value::Object(mut credentials) = tree else {
-            return Ok(None);
-        };
-        let Some(laya) = credentials.remove("laya") else {
-            return Ok(None);
-        };
-        let credential: Credential = serde_json::from_value(laya)
-            // The text of the error could hold the key, so only the place is told.
-            .map_err(|_| CliError::file(&path, "laya: must be an object with `type` and `key`"))?;
-        Ok((credential.kind == "api_key")
-            .then_some(credential.key)
-            .flatten())
-    }
-
-    /// The address in `daemon/endpoint.json`, if the process that wrote it lives.
-    fn running_router(&self) -> Result<Option<String>, CliError> {
+    fn endpoint_router(&self) -> Result<Option<String>, CliError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Endpoint {
@@ -262,7 +201,12 @@ impl Home {
             (Some(now), Some(then)) => now == then,
             (started, _) => started.is_some(),
         };
-        Ok(endpoint.router.filter(|_| lives))
+        let Some(url) = endpoint.router.filter(|_| lives) else {
+            return Ok(None);
+        };
+        settings::origin(&url)
+            .map_err(|error| CliError::file(&path, format!("router: {error}")))?;
+        Ok(Some(url))
     }
 }
 

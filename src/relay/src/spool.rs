@@ -4,7 +4,8 @@
 //! decision and attempt.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use files::{Lock, PRIVATE, ReadError, lock_path};
@@ -22,6 +23,10 @@ use crate::output::counted;
 const MAX_LINES: usize = 1000;
 /// Most bytes that wait.
 const MAX_BYTES: usize = 4 << 20;
+/// Most bytes that are read: somebody else may have written more than we do.
+const MAX_READ: u64 = 4 * MAX_BYTES as u64;
+/// What some editors put in front of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// Most time one command spends on delivery.
 const BUDGET: Duration = Duration::from_millis(200);
 /// How long one that has an outcome waits for others that write.
@@ -141,11 +146,10 @@ impl Spool {
 
     /// What waits; the caller holds the lock. Damaged lines are moved into a file beside it and said.
     fn read(&self, notes: &mut Vec<String>) -> Result<VecDeque<String>, CliError> {
-        // Somebody else may have written more than we do.
-        let text = match files::read_text(&self.path, 4 * MAX_BYTES as u64) {
-            Ok(file) => file.text,
+        let bytes = match read_bytes(&self.path) {
+            Ok(bytes) => bytes,
             Err(error) if error.is_not_found() => return Ok(VecDeque::new()),
-            Err(error @ (ReadError::TooLarge { .. } | ReadError::NotText { .. })) => {
+            Err(error @ ReadError::TooLarge { .. }) => {
                 let aside = self.aside();
                 std::fs::rename(&self.path, &aside)
                     .map_err(|error| CliError::file(&self.path, error))?;
@@ -158,14 +162,24 @@ impl Spool {
             }
             Err(error) => return Err(CliError::file(&self.path, error)),
         };
-        let (whole, damaged): (Vec<_>, Vec<_>) = text
-            .lines()
-            .filter(|line| !line.trim().is_empty())
-            .partition(|line| serde_json::from_str::<Line>(line).is_ok());
+        let (mut whole, mut damaged) = (VecDeque::new(), Vec::new());
+        let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes);
+        for line in text.split(|byte| *byte == b'\n') {
+            let line = line.trim_ascii();
+            // Line by line: a byte that is no text damages one outcome, not all.
+            match std::str::from_utf8(line) {
+                Ok("") => {}
+                Ok(line) if serde_json::from_str::<Line>(line).is_ok() => {
+                    whole.push_back(line.to_owned());
+                }
+                _ => damaged.push(line),
+            }
+        }
         if !damaged.is_empty() {
             let aside = self.aside();
-            let kept = damaged.join("\n") + "\n";
-            files::write_whole(&aside, kept.as_bytes(), PRIVATE)
+            let mut kept = damaged.join(&b'\n');
+            kept.push(b'\n');
+            files::write_whole(&aside, &kept, PRIVATE)
                 .map_err(|error| CliError::file(&aside, error))?;
             notes.push(format!(
                 "{} of {} kept in {}, not delivered",
@@ -173,11 +187,9 @@ impl Spool {
                 self.path.display(),
                 aside.display()
             ));
-            let whole: VecDeque<_> = whole.iter().map(|line| (*line).to_owned()).collect();
             self.write(&whole)?;
-            return Ok(whole);
         }
-        Ok(whole.into_iter().map(str::to_owned).collect())
+        Ok(whole)
     }
 
     /// A name for what is damaged, which nothing has yet.
@@ -201,6 +213,20 @@ impl Spool {
         files::write_whole(&self.path, text.as_bytes(), PRIVATE)
             .map_err(|error| CliError::file(&self.path, error))
     }
+}
+
+/// Everything in a regular file of bounded length.
+fn read_bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
+    let (file, _) = files::open(path)?;
+    let mut bytes = Vec::new();
+    file.take(MAX_READ + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_READ {
+        return Err(ReadError::TooLarge {
+            size: bytes.len() as u64,
+            limit: MAX_READ,
+        });
+    }
+    Ok(bytes)
 }
 
 /// Takes the oldest away until the rest fits; tells how many those were.
@@ -245,8 +271,6 @@ fn send(client: &Client, line: &str, within: Duration) -> Delivery {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use routing::outcome::AttemptResult;
     use uuid::Uuid;
 
@@ -363,13 +387,40 @@ mod tests {
             std::fs::read_to_string(aside).unwrap(),
             "{\"decision_id\":\"0\",\"att\n"
         );
+    }
 
-        std::fs::write(&spool.path, b"\xff\n").unwrap();
-        let notes = spool.deliver_by(|_| panic!("nothing can be read"));
-        assert!(
-            notes[0].contains("is not valid UTF-8 at byte 0; it was kept as "),
-            "{notes:?}"
-        );
+    #[test]
+    fn a_byte_that_is_no_text_damages_its_line_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let spool = spool(folder.path());
+        for attempt in 1..=3 {
+            spool.add(&report(attempt)).unwrap();
+        }
+        let mut bytes = BYTE_ORDER_MARK.to_vec();
+        bytes.extend(std::fs::read(&spool.path).unwrap());
+        let second = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+        bytes[second + 3] = 0xff;
+        std::fs::write(&spool.path, &bytes).unwrap();
+        let notes = spool.deliver_by(|_| Delivery::Later);
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(notes[0].starts_with("1 damaged line of "), "{notes:?}");
+        assert_eq!(attempts(&spool.path), [1, 3]);
+        let aside = notes[0].split(" kept in ").nth(1).unwrap();
+        let kept = std::fs::read(aside.split(", not ").next().unwrap()).unwrap();
+        let end = second + kept.len();
+        assert_eq!(kept, bytes[second..end], "as it was, to the byte");
+        assert!(kept.ends_with(b"\n") && kept.contains(&0xff));
+    }
+
+    #[test]
+    fn a_file_that_is_too_long_is_set_aside_as_a_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let spool = spool(folder.path());
+        spool.add(&report(1)).unwrap();
+        let file = std::fs::File::options().write(true).open(&spool.path);
+        file.unwrap().set_len(MAX_READ + 1).unwrap();
+        let notes = spool.deliver_by(|_| panic!("nothing is read"));
+        assert!(notes[0].contains("; it was kept as "), "{notes:?}");
         assert!(!spool.path.exists());
     }
 

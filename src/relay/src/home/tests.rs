@@ -81,6 +81,40 @@ fn a_running_daemon_is_found_and_a_dead_one_is_not() {
 }
 
 #[test]
+fn a_damaged_file_of_the_daemon_is_no_daemon() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = home(folder.path());
+    let none = LayaSettings::default();
+    let pid = std::process::id();
+    let bad_address = format!(r#"{{"router":"http://me:hunter2@a","pid":{pid}}}"#);
+    for (name, text) in [
+        ("empty", ""),
+        ("broken off", "{\"url\":\"http://127"),
+        ("another shape", "[]"),
+        ("no process", r#"{"router":"http://127.0.0.1:8738"}"#),
+        ("no address", &bad_address),
+    ] {
+        write(folder.path(), "daemon/endpoint.json", text);
+        let router = home.router(&none, &|_| None).unwrap();
+        assert_eq!(
+            (router.origin.as_str(), router.address_from),
+            ("http://127.0.0.1:8737", AddressFrom::Default),
+            "{name}"
+        );
+        let [note] = router.notes.as_slice() else {
+            panic!("{name}: {:?}", router.notes);
+        };
+        assert!(
+            note.contains("endpoint.json") && note.ends_with("counts as no running router"),
+            "{name}: {note}"
+        );
+        assert!(!note.contains("hunter2"), "{name}: {note}");
+    }
+    std::fs::write(folder.path().join("daemon/endpoint.json"), b"\xff").unwrap();
+    assert_eq!(home.router(&none, &|_| None).unwrap().notes.len(), 1);
+}
+
+#[test]
 fn the_stored_key_wins_and_is_never_in_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let home = home(folder.path());

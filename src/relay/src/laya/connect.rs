@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::client::Client;
 use crate::contact::{self, note};
 use crate::error::{CliError, Exit};
-use crate::home::{AddressFrom, Home, KeyFrom, LOCAL_KEY, Router, is_loopback};
+use crate::home::{AddressFrom, Home, KeyFrom, Router, is_loopback};
 use crate::output::{OutputArguments, field};
 use crate::spool::Spool;
 use crate::terminal::{Styles, escape, tell};
@@ -44,7 +44,8 @@ Examples:
   relay laya connect http://127.0.0.1:8737
 
 Written, once the router passed the test: `laya.baseUrl` in <agent folder>/settings.json, and with `--token-file` the
-key as `laya` in <agent folder>/auth.json (0600). Everything else in both files stays as it is.
+key and its address as `laya` in <agent folder>/auth.json (0600). Everything else in both files stays as it is. A stored
+key is sent to its address alone; one without an address gets that in force when another is connected.
 
 Exit codes: 0 tested (and written), 1 other error (also: the key is refused, other questions than ours), 2 bad arguments,
 4 no router answers";
@@ -69,9 +70,9 @@ pub(super) fn run(arguments: &ConnectArguments) -> Result<Exit, CliError> {
     let settings = home.settings()?;
     note(&settings.notes);
     let in_force = home.router(&settings.laya, &environment)?;
-    note(&in_force.notes);
     let written = match &arguments.url {
         None => {
+            note(&in_force.notes);
             let client = client(in_force, &settings.laya);
             show(&client, &home, arguments)?;
             finish(&client, &home, &settings.laya);
@@ -161,42 +162,40 @@ fn address_from(router: &Router, home: &Home) -> String {
 
 fn key_from(router: &Router) -> String {
     match router.key_from {
-        KeyFrom::Stored => format!("laya in {}", router.credentials.display()),
+        KeyFrom::Stored => format!("laya in {}", router.keys.file.display()),
         KeyFrom::Environment => "LAYA_API_KEY".to_owned(),
         KeyFrom::File => "--token-file".to_owned(),
         KeyFrom::Nobody => "none".to_owned(),
     }
 }
 
-/// The router that is to be in force, with the key it is given: that of the file, else the one in force if it belongs
-/// there. A stored key belongs to the address that was in force, and no other is given it.
+/// The router that is to be in force, with the key it is given: that of the file, else the one that belongs there. A
+/// stored key without an address belongs to the one in force, and no other is given it.
 fn wanted(url: &str, token_file: Option<&Path>, in_force: &Router) -> Result<Router, CliError> {
-    let address = origin(url).map_err(|error| bad_address(url, error))?;
-    let mut wanted = Router {
-        origin: address.to_owned(),
-        address_from: AddressFrom::Argument,
-        notes: Vec::new(),
-        ..in_force.clone()
-    };
-    if let Some(path) = token_file {
-        (wanted.key, wanted.key_from) = (key::read(path)?, KeyFrom::File);
-    } else if in_force.key_from == KeyFrom::Stored && wanted.origin != in_force.origin {
-        if !is_loopback(&wanted.origin) {
-            return Err(CliError::usage(format!(
-                "the key in {} is for {}; it would be given to {address}",
-                in_force.credentials.display(),
-                in_force.origin
-            ))
-            .hint("name the new key with `--token-file`"));
+    let origin = origin(url).map_err(|error| bad_address(url, error))?;
+    let keys = in_force.keys.clone().belonging_to(&in_force.origin);
+    let mut notes = keys.notes.clone();
+    let (key, key_from) = if let Some(path) = token_file {
+        (key::read(path)?, KeyFrom::File)
+    } else {
+        let given = keys.of(origin)?;
+        if let Some(elsewhere) = given.note {
+            if given.from == KeyFrom::Nobody && !is_loopback(origin) {
+                return Err(CliError::usage(elsewhere)
+                    .hint("name the key of that router with `--token-file`"));
+            }
+            notes.push(elsewhere);
         }
-        (wanted.key, wanted.key_from) = (LOCAL_KEY.to_owned(), KeyFrom::Nobody);
-        wanted.notes.push(format!(
-            "the key in {} is for {} and stays there; a router on this machine needs none",
-            in_force.credentials.display(),
-            in_force.origin
-        ));
-    }
-    Ok(wanted)
+        (given.key, given.from)
+    };
+    Ok(Router {
+        origin: origin.to_owned(),
+        address_from: AddressFrom::Argument,
+        key,
+        key_from,
+        keys,
+        notes,
+    })
 }
 
 /// What is to be said before a key goes over a line that others can read.
@@ -231,61 +230,64 @@ fn bad_address(url: &str, error: BadAddress) -> CliError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::home::{Keys, StoredKey};
 
     fn in_force(origin: &str, from: KeyFrom) -> Router {
         Router {
             origin: origin.to_owned(),
             address_from: AddressFrom::Settings,
-            key: "old-key".to_owned(),
+            key: "key-in-force".to_owned(),
             key_from: from,
-            credentials: PathBuf::from("auth.json"),
+            keys: Keys::default(),
             notes: vec!["a note".to_owned()],
         }
     }
 
     #[test]
     fn a_stored_key_goes_to_no_other_address() {
-        let old = "https://old.example";
-        for (name, url, from, expected) in [
+        let (old, this) = ("https://old.example", "http://127.0.0.1:8737");
+        let stored = Some(("old-key", KeyFrom::Stored));
+        let nobody = Some(("local", KeyFrom::Nobody));
+        for (name, in_force_at, address, url, expected, notes) in [
             (
                 "the same address",
+                old,
+                None,
                 "https://old.example/v1/",
-                KeyFrom::Stored,
-                Some(("old-key", KeyFrom::Stored)),
+                stored,
+                0,
             ),
-            ("another one", "https://new.example", KeyFrom::Stored, None),
+            ("another one", old, None, "https://new.example", None, 0),
+            ("this machine", old, None, this, nobody, 1),
+            ("from this machine back", this, Some(old), old, stored, 0),
+            ("to this machine again", this, Some(old), this, nobody, 1),
             (
-                "this machine",
-                "http://127.0.0.1:8737",
-                KeyFrom::Stored,
-                Some(("local", KeyFrom::Nobody)),
-            ),
-            (
-                "the user's own variable",
+                "from this machine to another",
+                this,
+                Some(old),
                 "https://new.example",
-                KeyFrom::Environment,
-                Some(("old-key", KeyFrom::Environment)),
-            ),
-            (
-                "no key at all",
-                "https://new.example",
-                KeyFrom::Nobody,
-                Some(("old-key", KeyFrom::Nobody)),
+                None,
+                0,
             ),
         ] {
-            let wanted = wanted(url, None, &in_force(old, from));
+            let mut in_force = in_force(in_force_at, KeyFrom::Stored);
+            in_force.keys.stored = Some(StoredKey {
+                key: "old-key".to_owned(),
+                address: address.map(str::to_owned),
+            });
+            let wanted = wanted(url, None, &in_force);
             let seen = wanted
                 .as_ref()
                 .ok()
                 .map(|router| (router.key.as_str(), router.key_from));
             assert_eq!(seen, expected, "{name}");
-            let to_this_machine = expected.is_some_and(|(key, _)| key == LOCAL_KEY);
-            let notes = wanted.as_ref().map_or(0, |router| router.notes.len());
-            assert_eq!(notes, usize::from(to_this_machine), "{name}");
+            let noted = wanted.as_ref().map_or(0, |router| router.notes.len());
+            assert_eq!(noted, notes, "{name}");
             if let Err(error) = wanted {
+                let text = error.render();
                 assert!(
-                    error.exit == Exit::Usage && !error.render().contains("old-key"),
-                    "{name}"
+                    error.exit == Exit::Usage && text.contains(old) && !text.contains("old-key"),
+                    "{name}: {text}"
                 );
             }
         }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::{Value, json};
 
 use crate::fake_router::{FakeRouter, health};
-use crate::{Home, end, with_input};
+use crate::{Home, decision, end, with_input};
 
 const KEY: &str = "key-of-the-team-0123";
 
@@ -44,7 +44,10 @@ fn points_the_client_at_a_router_that_passed_the_test() {
         )
     );
     let stored: Value = serde_json::from_str(&home.read("auth.json").unwrap()).unwrap();
-    assert_eq!(stored, json!({"laya": {"type": "api_key", "key": KEY}}));
+    assert_eq!(
+        stored,
+        json!({"laya": {"type": "api_key", "key": KEY, "address": router.url()}})
+    );
     let mode = std::fs::metadata(home.agent("auth.json"))
         .unwrap()
         .permissions()
@@ -217,4 +220,87 @@ fn what_is_in_force_is_shown_also_where_nobody_answers() {
         "{}",
         ended.err
     );
+}
+
+/// Whoever is asked instead of the team's router must not learn its key.
+#[test]
+fn a_stored_key_is_sent_to_its_address_alone() {
+    let (home, team, other) = (Home::new(), FakeRouter::start(), FakeRouter::start());
+    team.demand(KEY);
+    for router in [&team, &other] {
+        router.answer("POST /v1/route", &decision("Fix the pager"));
+    }
+    home.write("key.txt", KEY);
+    let file = home.agent("key.txt");
+    let ended = connect(
+        &home,
+        &[&team.url(), "--token-file", file.to_str().unwrap()],
+    );
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let switched = connect(&home, &[&other.url()]);
+    let route = ["route", "Fix the pager"];
+    let routed = end(&mut home.command(&route));
+    let variable = end(home.command(&route).env("LAYA_API_KEY", "mine"));
+    // By hand, and where the address comes from the environment.
+    home.write(
+        "settings.json",
+        &json!({"laya": {"baseUrl": other.url()}}).to_string(),
+    );
+    let edited = end(&mut home.command(&route));
+    home.write("settings.json", "{}");
+    let named = home.run(&other.url(), &route);
+    for ended in [&switched, &routed, &variable, &edited, &named] {
+        assert_eq!(ended.code, 0, "{ended:?}");
+        let told = format!("is for {} and not for {}; ", team.url(), other.url());
+        assert_eq!(ended.err.matches(&told).count(), 1, "{ended:?}");
+        assert!(
+            !ended.err.contains(KEY) && !ended.out.contains(KEY),
+            "{ended:?}"
+        );
+    }
+    let keys: Vec<_> = other
+        .asked()
+        .into_iter()
+        .filter_map(|asked| asked.key)
+        .collect();
+    assert!(!keys.iter().any(|key| key == KEY), "{keys:?}");
+    assert_eq!(
+        keys.iter().filter(|key| *key == "mine").count(),
+        1,
+        "{keys:?}"
+    );
+    // And back, without naming the key again.
+    let back = connect(&home, &[&team.url()]);
+    assert_eq!(back.code, 0, "{back:?}");
+    let routed = end(&mut home.command(&route));
+    assert_eq!((routed.code, routed.err.as_str()), (0, ""), "{routed:?}");
+    assert_eq!(team.asked().last().unwrap().key.as_deref(), Some(KEY));
+}
+
+/// Entries that others wrote have no address; the one in force is theirs as soon as another is connected.
+#[test]
+fn a_key_without_an_address_stays_with_the_router_in_force() {
+    let (home, team, other) = (Home::new(), FakeRouter::start(), FakeRouter::start());
+    team.demand(KEY);
+    for router in [&team, &other] {
+        router.answer("POST /v1/route", &decision("Fix the pager"));
+    }
+    home.write(
+        "settings.json",
+        &json!({"laya": {"baseUrl": team.url()}}).to_string(),
+    );
+    let entry = json!({"laya": {"type": "api_key", "key": KEY, "env": "X"}});
+    home.write("auth.json", &entry.to_string());
+    let routed = end(&mut home.command(&["route", "Fix the pager"]));
+    assert_eq!((routed.code, routed.err.as_str()), (0, ""), "{routed:?}");
+    let switched = connect(&home, &[&other.url()]);
+    assert_eq!(switched.code, 0, "{switched:?}");
+    let stored: Value = serde_json::from_str(&home.read("auth.json").unwrap()).unwrap();
+    let expected =
+        json!({"laya": {"type": "api_key", "key": KEY, "env": "X", "address": team.url()}});
+    assert_eq!(stored, expected);
+    let routed = end(&mut home.command(&["route", "Fix the pager"]));
+    assert_eq!(routed.code, 0, "{routed:?}");
+    let asked = other.asked();
+    assert!(asked.len() > 2 && asked.iter().all(|asked| asked.key.as_deref() != Some(KEY)));
 }

@@ -1,5 +1,5 @@
-//! Writes a tested router into the user's files: `laya.baseUrl` of `settings.json`, and a new key as `laya` of
-//! `auth.json` (agent.md 9.3). Everything else in them stays as it was written; one that cannot be read is left alone.
+//! Writes a tested router into the user's files: `laya.baseUrl` of `settings.json`, and a key with its address as
+//! `laya` of `auth.json` (agent.md 9.3). Everything else in them stays as it was written; one that cannot be read is left alone.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use files::{Lock, PRIVATE, lock_path};
 use serde_json::{Value, json};
 
 use crate::error::CliError;
-use crate::home::{Home, KeyFrom, MAX_FILE, Router};
+use crate::home::{Home, KeyFrom, MAX_FILE, Router, StoredKey};
 use crate::json_splice;
 
 /// How long others that write the same files are waited for.
@@ -49,15 +49,22 @@ pub(super) fn write(home: &Home, router: &Router) -> Result<Vec<PathBuf>, CliErr
     let _credentials_lock = lock(&credentials)?;
     let _settings_lock = lock(&settings)?;
     let mut changes = Vec::new();
-    // The key first: until the address follows, it goes where keys went before, and not the other way round.
+    // The key first: until the address follows, it goes nowhere, and the old address is not given the new key.
     if router.key_from == KeyFrom::File {
-        changes.push(with_key(&credentials, &router.key)?);
+        changes.push(with_key(&credentials, &router.key, &router.origin)?);
+    } else if let Some(StoredKey {
+        key,
+        address: Some(address),
+    }) = &router.keys.stored
+        && *address != router.origin
+    {
+        changes.extend(with_address(&credentials, key, address)?);
     }
     let url = Value::from(format!("{}/v1", router.origin)).to_string();
     changes.push(changed(
         &settings,
-        &["laya", "baseUrl"],
-        &url,
+        read(&settings)?,
+        &[(&["laya", "baseUrl"], &url)],
         Audience::AsBefore,
     )?);
     changes.retain(|change| change.before.as_ref() != Some(&change.after));
@@ -82,36 +89,64 @@ fn undo(changes: &[Change]) {
 }
 
 /// A key of ours is changed in its place, with what else stands there; anything else is replaced.
-fn with_key(path: &Path, key: &str) -> Result<Change, CliError> {
+fn with_key(path: &Path, key: &str, origin: &str) -> Result<Change, CliError> {
     let before = read(path)?;
-    let is_ours = before
-        .as_deref()
-        .and_then(|text| serde_json::from_str::<Value>(text).ok())
-        .is_some_and(|tree| tree["laya"]["type"] == "api_key");
-    if is_ours {
-        let key = Value::from(key).to_string();
-        changed(path, &["laya", "key"], &key, Audience::Owner)
+    if entry(before.as_deref()).is_some() {
+        let (key, origin) = (
+            Value::from(key).to_string(),
+            Value::from(origin).to_string(),
+        );
+        let values: [(&[&str], &str); 2] =
+            [(&["laya", "key"], &key), (&["laya", "address"], &origin)];
+        changed(path, before, &values, Audience::Owner)
     } else {
-        let entry = json!({"type": "api_key", "key": key}).to_string();
-        changed(path, &["laya"], &entry, Audience::Owner)
+        let entry = json!({"type": "api_key", "key": key, "address": origin}).to_string();
+        changed(path, before, &[(&["laya"], &entry)], Audience::Owner)
     }
 }
 
+/// A key of ours that belongs nowhere yet belongs to this address from now on; nothing if that key is no longer there.
+fn with_address(path: &Path, key: &str, address: &str) -> Result<Option<Change>, CliError> {
+    let before = read(path)?;
+    let is_free = entry(before.as_deref())
+        .is_some_and(|entry| entry["key"] == key && entry["address"].is_null());
+    if !is_free {
+        return Ok(None);
+    }
+    let address = Value::from(address).to_string();
+    changed(
+        path,
+        before,
+        &[(&["laya", "address"], &address)],
+        Audience::Owner,
+    )
+    .map(Some)
+}
+
+/// The entry of ours in a text, if it is a key.
+fn entry(text: Option<&str>) -> Option<Value> {
+    let mut tree = serde_json::from_str::<Value>(text?).ok()?;
+    let entry = tree.get_mut("laya")?.take();
+    (entry["type"] == "api_key").then_some(entry)
+}
+
+/// The file with these values set, one after the other.
 fn changed(
     path: &Path,
-    keys: &[&str],
-    value: &str,
+    before: Option<String>,
+    values: &[(&[&str], &str)],
     audience: Audience,
 ) -> Result<Change, CliError> {
-    let before = read(path)?;
     let mode = match (audience, std::fs::metadata(path)) {
         (Audience::AsBefore, Ok(metadata)) => metadata.mode() & 0o777,
         _ => PRIVATE,
     };
-    let text = before.as_deref().unwrap_or("{}\n");
-    let after = json_splice::set(text, keys, value)
-        .filter(|after| is_set(after, keys, value))
-        .ok_or_else(|| CliError::file(path, "must be a JSON object"))?;
+    let mut after = before.clone().unwrap_or_else(|| "{}\n".to_owned());
+    for (keys, value) in values {
+        after = json_splice::set(&after, keys, value)
+            .filter(|after| is_set(after, keys, value))
+            .ok_or_else(|| CliError::file(path, "must be a JSON object"))?;
+    }
     Ok(Change {
         path: path.to_owned(),
         before,
@@ -150,7 +185,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::home::AddressFrom;
+    use crate::home::{AddressFrom, Keys};
 
     fn router(key_from: KeyFrom) -> Router {
         Router {
@@ -158,7 +193,7 @@ mod tests {
             address_from: AddressFrom::Argument,
             key: "new-key".to_owned(),
             key_from,
-            credentials: PathBuf::new(),
+            keys: Keys::default(),
             notes: Vec::new(),
         }
     }
@@ -180,7 +215,7 @@ mod tests {
             ),
             (
                 home.credentials(),
-                json!({"laya": {"type": "api_key", "key": "new-key"}}),
+                json!({"laya": {"type": "api_key", "key": "new-key", "address": "https://new.example"}}),
             ),
         ] {
             let text = std::fs::read_to_string(&path).unwrap();
@@ -213,17 +248,22 @@ mod tests {
             (
                 "no key of ours",
                 "",
-                r#", "laya": {"key":"new-key","type":"api_key"}"#,
+                r#", "laya": {"address":"https://new.example","key":"new-key","type":"api_key"}"#,
             ),
             (
                 "one of ours",
                 r#", "laya": {"type": "api_key", "env": "X", "key": "old"}"#,
-                r#", "laya": {"type": "api_key", "env": "X", "key": "new-key"}"#,
+                r#", "laya": {"type": "api_key", "env": "X", "key": "new-key", "address": "https://new.example"}"#,
+            ),
+            (
+                "one of ours for another address",
+                r#", "laya": {"address": "http://old.example", "type": "api_key", "key": "old", "env": "X"}"#,
+                r#", "laya": {"address": "https://new.example", "type": "api_key", "key": "new-key", "env": "X"}"#,
             ),
             (
                 "another kind",
                 r#", "laya": {"type": "oauth", "refresh": "x"}"#,
-                r#", "laya": {"key":"new-key","type":"api_key"}"#,
+                r#", "laya": {"address":"https://new.example","key":"new-key","type":"api_key"}"#,
             ),
         ] {
             std::fs::write(home.credentials(), credentials(before)).unwrap();
@@ -243,6 +283,40 @@ mod tests {
         let before = std::fs::read_to_string(home.credentials()).unwrap();
         assert!(write(&home, &router(KeyFrom::Stored)).unwrap().is_empty());
         assert_eq!(std::fs::read_to_string(home.credentials()).unwrap(), before);
+    }
+
+    #[test]
+    fn a_key_that_belongs_nowhere_gets_the_address_it_was_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = home(folder.path());
+        std::fs::create_dir(home.agent()).unwrap();
+        let mut router = router(KeyFrom::Nobody);
+        router.keys.stored = Some(StoredKey {
+            key: "old".to_owned(),
+            address: Some("https://old.example".to_owned()),
+        });
+        for (name, before, after) in [
+            (
+                "no address",
+                r#"{"laya": {"type": "api_key", "key": "old", "env": "X"}}"#,
+                r#"{"laya": {"type": "api_key", "key": "old", "env": "X", "address": "https://old.example"}}"#,
+            ),
+            (
+                "one already",
+                r#"{"laya": {"type": "api_key", "key": "old", "address": "https://a.example"}}"#,
+                r#"{"laya": {"type": "api_key", "key": "old", "address": "https://a.example"}}"#,
+            ),
+            (
+                "changed meanwhile",
+                r#"{"laya": {"type": "api_key", "key": "newer"}}"#,
+                r#"{"laya": {"type": "api_key", "key": "newer"}}"#,
+            ),
+        ] {
+            std::fs::write(home.credentials(), before).unwrap();
+            write(&home, &router).unwrap();
+            let text = std::fs::read_to_string(home.credentials()).unwrap();
+            assert_eq!(text, after, "{name}");
+        }
     }
 
     #[test]
