@@ -29,6 +29,9 @@ use crate::decide::{Decider, random, store_unavailable};
 use crate::knowledge::AtMoment;
 use crate::recent::Aside;
 
+/// A decision younger than this may be on its way into a store that others write to, in seconds; a clock may be as far off.
+const YOUNG_SECONDS: i128 = 60;
+
 /// A decision whose task goes on.
 struct Running {
     decision: Arc<Decision>,
@@ -86,7 +89,7 @@ impl Decider {
                     client: client_side(aside.client.as_deref()),
                     records: aside.records,
                 }),
-                (None, Ok(_)) => Err(unknown_decision(id)),
+                (None, Ok(_)) => Err(self.not_found(id)),
                 (None, Err(error)) => Err(away(&error)),
             },
         }
@@ -336,6 +339,20 @@ impl Decider {
         Ok(json_bytes(answer.into_bytes()))
     }
 
+    /// A decision that is not there. Where others write to the same store a young one may still come: whoever made it
+    /// holds it until the store takes it, and what belongs to it is better sent again than dropped.
+    pub(crate) fn not_found(&self, id: uuid::Uuid) -> Failure {
+        if self.shared_store && is_young(id, Timestamp::now()) {
+            return Failure::new(
+                Slug::Unavailable,
+                format!("decision {id} is not in the store yet"),
+            )
+            .hint("send the request again in a moment")
+            .retry_after(2);
+        }
+        unknown_decision(id)
+    }
+
     /// The providers of the client without the one that refused its credentials.
     fn providers_but(&self, running: &Running) -> Vec<String> {
         let refused = &running.decision.selected.provider;
@@ -372,6 +389,16 @@ fn refused(error: EscalateError) -> Failure {
     }
 }
 
+/// Whether an id of ours was made a moment ago: UUIDv7 says when.
+fn is_young(id: uuid::Uuid, now: Timestamp) -> bool {
+    let Some(made) = id.get_timestamp() else {
+        return false;
+    };
+    let (seconds, _) = made.to_unix();
+    let age = i128::from(now.as_second()) - i128::from(seconds);
+    (-YOUNG_SECONDS..YOUNG_SECONDS).contains(&age)
+}
+
 /// 404 with what may be the reason.
 pub(crate) fn unknown_decision(id: uuid::Uuid) -> Failure {
     Failure::new(Slug::NotFound, format!("there is no decision {id}"))
@@ -392,4 +419,28 @@ pub(crate) fn away(error: &StoreError) -> Failure {
     Failure::new(Slug::Unavailable, detail)
         .hint("send the request again in a moment")
         .retry_after(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_age_of_an_id_is_in_it() {
+        let now: Timestamp = "2026-11-30T12:00:00Z".parse().unwrap();
+        let made = |seconds: i64| {
+            let millis = u64::try_from((now.as_second() - seconds) * 1000).unwrap();
+            uuid::Builder::from_unix_timestamp_millis(millis, &[7; 10]).into_uuid()
+        };
+        for (name, id, young) in [
+            ("now", made(0), true),
+            ("a little ago", made(59), true),
+            ("a clock behind", made(-30), true),
+            ("old", made(61), false),
+            ("far in the future", made(-3600), false),
+            ("no time in it", uuid::Uuid::nil(), false),
+        ] {
+            assert_eq!(is_young(id, now), young, "{name}");
+        }
+    }
 }

@@ -20,7 +20,7 @@ use service::problem::Failure;
 use store::{Recorded, StoreError};
 
 use crate::decide::Decider;
-use crate::escalate::{away, unknown_decision};
+use crate::escalate::away;
 
 /// Waits before a decision counts as unknown: another replica may be about to commit it.
 const LOOK_AGAIN: [Duration; 3] = [
@@ -59,7 +59,7 @@ impl Decider {
                 return Ok(json_response(&self.answer(tenant, &decision, false)));
             }
             Recorded::Conflict { recorded } => return Err(conflict(&report, &recorded)),
-            Recorded::UnknownDecision => return Err(unknown_decision(report.decision_id)),
+            Recorded::UnknownDecision => return Err(self.not_found(report.decision_id)),
         };
         if is_new {
             self.metrics.outcome(decision.selected.tier, report.result);
@@ -90,7 +90,7 @@ impl Decider {
             None => {
                 let stored = self.stored(tenant, id).await;
                 let stored = stored.map_err(|error| away(&error))?;
-                Arc::new(stored.ok_or_else(|| unknown_decision(id))?.decision)
+                Arc::new(stored.ok_or_else(|| self.not_found(id))?.decision)
             }
         };
         Ok(json_response(&self.answer(tenant, &decision, false)))
