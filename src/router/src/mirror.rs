@@ -157,12 +157,12 @@ impl Decider {
     pub(crate) async fn sync(&self, files: &Files) -> Result<(), MirrorError> {
         let tenant = Tenant(LOCAL_TENANT.into());
         let _lock = files.locked().await?;
-        self.take_in(&tenant, files).await?;
+        let read = self.take_in(&tenant, files).await?;
         let added = self.seed_first_rows(&tenant.0).await?;
         if added > 0 {
             tracing::info!(rows = added, "first rows of the data set written");
         }
-        let ours = self.write_out(&tenant, files).await?;
+        let ours = self.write_out(&tenant, files, read.as_deref()).await?;
         let seen = files.seen();
         self.import_telemetry(&tenant, files).await?;
         // Who wrote between our write and that look would not be noticed by it: the files are looked at again.
@@ -175,9 +175,10 @@ impl Decider {
         Ok(())
     }
 
-    async fn take_in(&self, tenant: &Tenant, files: &Files) -> Result<(), MirrorError> {
+    /// Gives the digest of what it read, if there was a file.
+    async fn take_in(&self, tenant: &Tenant, files: &Files) -> Result<Option<String>, MirrorError> {
         let Some(text) = read_if_there(&files.dataset)? else {
-            return Ok(());
+            return Ok(None);
         };
         let written = files.written();
         let digest = Digest::of(text.as_bytes()).to_string();
@@ -186,7 +187,7 @@ impl Decider {
         let is_new = known.is_none_or(|memory| memory.revision() == 0);
         let is_ours = |written: &Written| written.digest == digest;
         if !is_new && written.as_ref().is_some_and(is_ours) {
-            return Ok(());
+            return Ok(Some(digest));
         }
         if written.is_some() && !is_new && files.is_changing() {
             return Err(MirrorError::Changing(files.dataset.clone()));
@@ -233,17 +234,28 @@ impl Decider {
             rejected = rejected.len(),
             "data set file changed by another program taken in"
         );
-        keep_rejected(&files.dataset, rejected)
+        keep_rejected(&files.dataset, rejected)?;
+        Ok(Some(digest))
     }
 
-    /// Gives the digest of the file.
-    async fn write_out(&self, tenant: &Tenant, files: &Files) -> Result<String, MirrorError> {
+    /// Writes what the store has in the place of what was read. Gives the digest of the file.
+    async fn write_out(
+        &self,
+        tenant: &Tenant,
+        files: &Files,
+        read: Option<&str>,
+    ) -> Result<String, MirrorError> {
         let dataset = self.store.dataset(&tenant.0).await?;
         let rows = Rows::read(&dataset);
         let text = write_file(rows.all());
         let digest = Digest::of(text.as_bytes()).to_string();
         let there = read_if_there(&files.dataset)?;
         if there.as_deref() != Some(&*text) {
+            let now = there.map(|there| Digest::of(there.as_bytes()).to_string());
+            // Somebody saved it since it was read: that comes first.
+            if now.as_deref() != read {
+                return Err(MirrorError::Changing(files.dataset.clone()));
+            }
             put(&files.dataset, &text)?;
         }
         let state = Written {
