@@ -12,13 +12,14 @@ use axum::response::Response;
 use decision::relay_contract;
 use jiff::Timestamp;
 use routing::dataset::{
-    DatasetView, Edit, InForce, LearnAnswer, LearnBody, LearnRefusal, Row, SEED_COUNT,
-    TrainingAnswer, learn, rules_of, seed, snapshot,
+    DatasetView, Edit, InForce, LearnAnswer, LearnBody, LearnRefusal, Row, TrainingAnswer,
+    first_use, learn, rules_of, snapshot,
 };
 use service::http::{JsonBody, Tenant, json_bytes, json_response};
 use service::problem::Failure;
 use store::{Dataset, RowWrite, StoreError, StoredRow};
 
+use crate::beside::beside;
 use crate::decide::Decider;
 use crate::escalate::away;
 
@@ -41,7 +42,11 @@ impl Rows {
                 )
                 .ok()
         });
-        let rows: Vec<Row> = rows.collect();
+        Self::of(dataset, rows.collect())
+    }
+
+    /// Rows in the place of those of a dataset.
+    fn of(dataset: &Dataset, rows: Vec<Row>) -> Self {
         let ids = rows.iter().map(|row| row.id().to_owned());
         Self {
             revision: dataset.revision,
@@ -116,9 +121,8 @@ impl Decider {
     /// When the store does not answer.
     pub(crate) async fn seed_first_rows(&self, tenant: &Arc<str>) -> Result<usize, StoreError> {
         let edit = move |dataset: &Dataset| {
-            let rows = first_rows(dataset);
-            let count = rows.len();
-            (rows.into_iter().map(RowWrite::Put).collect(), count)
+            let first = first_rows(dataset);
+            (writes(&first), first.added)
         };
         self.store.edit_dataset(tenant, Arc::new(edit)).await
     }
@@ -131,26 +135,13 @@ impl Decider {
     }
 }
 
-/// Runs what takes milliseconds on a thread of its own.
-async fn beside<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Failure> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => Ok(done),
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(Failure::new(Slug::Unavailable, "the router is stopping")),
-        },
-    }
-}
-
-/// The rows of a tenant that never had any; none for others.
-fn first_rows(dataset: &Dataset) -> Vec<StoredRow> {
+/// The rows to begin with, for a tenant that never had any; nothing for others, also where all were taken away.
+fn first_rows(dataset: &Dataset) -> Edit {
     if dataset.revision > 0 || !dataset.rows.is_empty() {
-        return Vec::new();
+        return Edit::default();
     }
-    let rows = seed(SEED_COUNT, &InForce::of(relay_contract()));
-    rows.iter().map(stored).collect()
+    let nothing = Rows::of(dataset, Vec::new());
+    first_use(&nothing.view(), &InForce::of(relay_contract()))
 }
 
 fn stored(row: &Row) -> StoredRow {
@@ -176,10 +167,7 @@ pub(crate) async fn learn_route(
         let rows = if first.is_empty() {
             Rows::read(dataset)
         } else {
-            Rows::read(&Dataset {
-                rows: first.clone(),
-                ..dataset.clone()
-            })
+            Rows::of(dataset, first.puts.clone())
         };
         match learn(
             &rows.view(),
@@ -191,7 +179,7 @@ pub(crate) async fn learn_route(
             Ok(edit) => {
                 let training = training(wishes_training);
                 let answer = LearnAnswer::of(&edit, rows.all(), &in_force, training);
-                let mut all: Vec<_> = first.into_iter().map(RowWrite::Put).collect();
+                let mut all = writes(&first);
                 all.extend(writes(&edit));
                 (all, Ok(answer))
             }

@@ -13,7 +13,6 @@ use routing::decide::{
 };
 use routing::lessons::{LESSONS_MARKER, Lesson};
 use routing::memory::Recall;
-use routing::provider_error::ErrorClass;
 use routing::reason::{Warning, WarningCode};
 use routing::record::MemoryProvenance;
 use routing::request::RequestKind;
@@ -24,6 +23,8 @@ use store::{Kept, Store, StoreError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
+use crate::RouterParts;
+use crate::beside::beside;
 use crate::knowledge::{AtMoment, Knowledge, Memory};
 use crate::metrics::RouterMetrics;
 use crate::policy::ActivePolicy;
@@ -49,7 +50,7 @@ pub(crate) struct Decider {
     pub(crate) shared_store: bool,
     /// Learned tasks changed here.
     pub(crate) changed: Notify,
-    recent: Recent,
+    pub(crate) recent: Recent,
     /// One per core for long texts.
     long: Arc<Semaphore>,
 }
@@ -72,24 +73,16 @@ pub(crate) struct Arrival {
 }
 
 impl Decider {
-    pub(crate) fn new(
-        policy: Arc<ActivePolicy>,
-        client: Client,
-        metrics: RouterMetrics,
-        store: Store,
-        knowledge: Arc<Knowledge>,
-        servers: Servers,
-        shared_store: bool,
-    ) -> Self {
+    pub(crate) fn new(parts: &RouterParts) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
-            policy,
-            client,
-            metrics,
-            store,
-            knowledge,
-            servers,
-            shared_store,
+            policy: parts.policy.clone(),
+            client: parts.client,
+            metrics: parts.metrics.clone(),
+            store: parts.store.clone(),
+            knowledge: Arc::new(Knowledge::new(parts.store.clone())),
+            servers: parts.servers.clone(),
+            shared_store: parts.shared_store,
             changed: Notify::new(),
             recent: Recent::default(),
             long: Arc::new(Semaphore::new(cores)),
@@ -106,18 +99,10 @@ impl Decider {
         // Held while the text is read and not while a model is asked. Never closed, so there is one.
         let permit = self.long.clone().acquire_owned().await.ok();
         let runtime = tokio::runtime::Handle::current();
-        let decided =
-            tokio::task::spawn_blocking(service::telemetry::trace::carry_blocking(move || {
-                runtime.block_on(self.decide_after(&arrival, &previous, permit))
-            }));
-        match decided.await {
-            Ok(decided) => decided,
-            // Raised again here, where it is caught, counted and answered like any other.
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => Err(Failure::new(Slug::Unavailable, "the router is stopping")),
-            },
-        }
+        beside(service::telemetry::trace::carry_blocking(move || {
+            runtime.block_on(self.decide_after(&arrival, &previous, permit))
+        }))
+        .await?
     }
 
     /// The decision that a request follows. Another replica may have made the last one, so a shared store is asked even
@@ -339,28 +324,13 @@ impl Decider {
             records,
             ..Aside::default()
         };
-        self.remember(tenant, kept, aside);
+        self.recent.remember(tenant, kept, aside);
     }
 
     fn count(&self, kept: Kept) {
         if kept == Kept::Full {
             self.metrics.not_stored();
         }
-    }
-
-    /// Remembers a decision that is in the store already.
-    pub(crate) fn remember(&self, tenant: &Tenant, decision: Arc<Decision>, aside: Aside) {
-        self.recent.remember(tenant, decision, aside);
-    }
-
-    /// A decision of the tenant by its id, if it was made here not long ago, with what goes with it.
-    pub(crate) fn remembered(&self, tenant: &Tenant, id: Uuid) -> Option<(Arc<Decision>, Aside)> {
-        self.recent.named(tenant, id)
-    }
-
-    /// One more error of the provider of a remembered decision; how many of its class came in a row.
-    pub(crate) fn remember_fault(&self, id: Uuid, class: ErrorClass) -> u32 {
-        self.recent.fault(id, class)
     }
 }
 

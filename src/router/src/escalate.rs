@@ -82,7 +82,7 @@ impl Decider {
                 client: client_side(stored.client.as_deref()),
                 records: stored.records,
             }),
-            other => match (self.remembered(tenant, id), other) {
+            other => match (self.recent.named(tenant, id), other) {
                 (Some((decision, aside)), _) => Ok(Running {
                     decision,
                     born_score: aside.born_score,
@@ -249,7 +249,7 @@ impl Decider {
                         history.set_quota(provider, state);
                     });
                 }
-                self.remember_fault(running.decision.id, class)
+                self.recent.fault(running.decision.id, class)
             }
         }
     }
@@ -334,7 +334,7 @@ impl Decider {
                 faults: None,
                 records: running.records,
             };
-            self.remember(tenant, decision, aside);
+            self.recent.remember(tenant, decision, aside);
         }
         Ok(json_bytes(answer.into_bytes()))
     }

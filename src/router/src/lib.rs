@@ -2,6 +2,7 @@
 //! decision models behind it (routing.md 18). It holds what a decision needs and the calls into `routing`; limits, tokens
 //! and problem documents are `service`'s, listening and signals the program's.
 
+mod beside;
 mod dataset;
 mod decide;
 mod decisions;
@@ -33,14 +34,13 @@ use routing::decide::Client;
 use service::http::{BodyLimits, LOCAL_TENANT, Routes, Stack};
 use service::runtime::admin::{metrics_response, readiness_response};
 use service::runtime::{Readiness, Shutdown};
-use service::telemetry::RepeatedError;
+use service::telemetry::{RepeatedError, causes};
 use store::{Store, StoreError};
 
 pub use metrics::RouterMetrics;
 pub use policy::{ActivePolicy, PolicyFileError};
 
 use decide::Decider;
-use knowledge::Knowledge;
 use servers::Servers;
 
 /// Prefix of every metric of the router.
@@ -91,28 +91,14 @@ impl Service {
     /// Puts a router together. It knows nothing of the store's content before [`Self::warm_up`].
     #[must_use]
     pub fn new(parts: RouterParts) -> Self {
+        let decider = Decider::new(&parts);
         let RouterParts {
-            policy,
-            client,
-            store,
-            shared_store,
-            servers,
             laya_files,
-            metrics,
             registry,
             readiness,
             stack,
+            ..
         } = parts;
-        let knowledge = Arc::new(Knowledge::new(store.clone()));
-        let decider = Decider::new(
-            policy,
-            client,
-            metrics,
-            store,
-            knowledge,
-            servers,
-            shared_store,
-        );
         Self {
             decider: Arc::new(decider),
             files: laya_files.map(|folder| Arc::new(mirror::Files::below(&folder))),
@@ -143,7 +129,7 @@ impl Service {
             // The store is the truth; decisions do not wait for a copy of it.
             Err(error) => {
                 tracing::warn!(
-                    error = mirror::cause(&error),
+                    error = causes(&error),
                     "the copy of learned tasks is not current"
                 );
                 Ok(())

@@ -18,6 +18,7 @@ use routing::outcome::EvidenceEvent;
 use serde::{Deserialize, Serialize};
 use service::http::{LOCAL_TENANT, Tenant};
 use service::runtime::Shutdown;
+use service::telemetry::causes;
 use store::{Dataset, StoreError};
 
 use crate::dataset::{Rows, writes};
@@ -329,7 +330,7 @@ pub(crate) async fn follow(decider: Arc<Decider>, files: Arc<Files>, shutdown: S
                 // Once per trouble; it is tried again every second.
                 if !failed && !matches!(error, MirrorError::Changing(_)) {
                     tracing::warn!(
-                        error = cause(&error),
+                        error = causes(&error),
                         "the copy of learned tasks is not current"
                     );
                 }
@@ -337,18 +338,6 @@ pub(crate) async fn follow(decider: Arc<Decider>, files: Arc<Files>, shutdown: S
             }
         }
     }
-}
-
-/// An error with what caused it, in one line.
-pub(crate) fn cause(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(error) = next {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        next = error.source();
-    }
-    text
 }
 
 fn at<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> MirrorError + 'a {

@@ -85,7 +85,7 @@ impl Decider {
         report: &OutcomeReport,
     ) -> Result<Response, Failure> {
         let id = report.decision_id;
-        let decision = match self.remembered(tenant, id) {
+        let decision = match self.recent.named(tenant, id) {
             Some((decision, _)) => decision,
             None => {
                 let stored = self.stored(tenant, id).await;

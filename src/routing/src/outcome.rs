@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::bounded::{Ratio, Usd};
 use crate::estimate::{Tokens, Used};
-use crate::history::{self, AttemptEnd, Checks, Counts, HistoryKey, Observation};
+use crate::history::{self, AttemptEnd, Checks, HistoryKey, Observation};
 use crate::provider_error::{ErrorClass, classify};
 use crate::record::{Decision, DecisionKind};
 use crate::registry::ModelRef;
@@ -306,16 +306,11 @@ pub fn correction_event(
     })
 }
 
-/// Whether an observation speaks for the model.
-#[must_use]
-pub fn is_success(observation: &Observation) -> bool {
-    observation.counts == Counts::Success
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::decide::{Client, Explain, Moment, NO_MODEL, NothingKnown, decide, prepare};
+    use crate::history::Counts;
     use crate::policy::{Policy, PolicySource};
     use crate::request::RouteRequest;
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum $name {
             $($(#[$vdoc])* #[serde(rename = $word)] $variant,)+
@@ -16,7 +16,7 @@ macro_rules! words {
             /// Every value.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The word used in JSON and in metric labels.
+            /// The word used in JSON, in files and in metric labels.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
@@ -30,6 +30,8 @@ macro_rules! words {
         }
     };
 }
+
+pub(crate) use words;
 
 words!(
     /// Why a tier was raised or a task moved.

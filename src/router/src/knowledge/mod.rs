@@ -4,7 +4,7 @@
 mod history;
 mod memory;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
@@ -26,8 +26,8 @@ pub(crate) struct Knowledge {
     tenants: RwLock<HashMap<Arc<str>, Arc<TenantKnowledge>>>,
     /// Up to where the feed was read. Held while it is read, so that changes are taken in once and in order.
     seen: tokio::sync::Mutex<u64>,
-    /// Whose learned tasks changed since they were indexed.
-    changed: Mutex<BTreeSet<Arc<str>>>,
+    /// Whose learned tasks changed since they were indexed, and to which revision.
+    changed: Mutex<BTreeMap<Arc<str>, u64>>,
 }
 
 /// Everything known of one tenant.
@@ -56,6 +56,12 @@ impl TenantKnowledge {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// Whether the learned tasks of a revision, or of a later one, are indexed.
+    fn knows_revision(&self, revision: u64) -> bool {
+        self.memory()
+            .is_some_and(|memory| memory.revision() >= revision)
     }
 
     fn put_memory(&self, memory: Arc<Memory>) {
@@ -127,10 +133,7 @@ impl Knowledge {
             Event::Quota { provider, state } => {
                 known.change(|history| history.set_quota(provider, state));
             }
-            Event::Dataset { .. } => {
-                let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
-                changed.insert(tenant.clone());
-            }
+            Event::Dataset { revision } => self.note_change(tenant.clone(), revision),
         }
     }
 
@@ -144,15 +147,24 @@ impl Knowledge {
             std::mem::take(&mut *changed)
         };
         let mut failed = None;
-        for tenant in changed {
+        for (tenant, revision) in changed {
+            // Whoever made the change has often read it already.
+            if self.of(&tenant).knows_revision(revision) {
+                continue;
+            }
             // One tenant's trouble is not that of those after it.
             if let Err(error) = self.rebuild_memory(&tenant).await {
-                let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
-                changed.insert(tenant);
+                self.note_change(tenant, revision);
                 failed = failed.or(Some(error));
             }
         }
         failed.map_or(Ok(()), Err)
+    }
+
+    fn note_change(&self, tenant: Arc<str>, revision: u64) {
+        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = changed.entry(tenant).or_insert(revision);
+        *newest = revision.max(*newest);
     }
 
     /// Reads the tenant's dataset again, and indexes it unless that revision is known already.

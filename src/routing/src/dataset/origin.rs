@@ -1,5 +1,7 @@
 //! Where a row comes from, what it is used for and who labelled it: the words of `dataset.jsonl` (training.md 2.4).
 
+use crate::reason::words;
+
 /// Where a row comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Source {
@@ -39,30 +41,6 @@ impl Source {
     }
 }
 
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-        #[serde(rename_all = "lowercase")]
-        pub enum $name { $($(#[$vdoc])* $variant),+ }
-
-        impl $name {
-            /// Every value.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// The word in the file.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-
-            pub(super) fn from_word(word: &str) -> Option<Self> {
-                match word { $($word => Some(Self::$variant),)+ _ => None }
-            }
-        }
-    };
-}
-
 words!(
     /// What a row is used for.
     Split {
@@ -71,7 +49,7 @@ words!(
         /// Watched during training.
         Val = "val",
         /// Held out.
-        Test = "test"
+        Test = "test",
     }
 );
 
@@ -83,6 +61,6 @@ words!(
         /// A person.
         Human = "human",
         /// The outcome alone.
-        Telemetry = "telemetry"
+        Telemetry = "telemetry",
     }
 );

@@ -230,12 +230,12 @@ impl Row {
             return Err(key_error("evidence", "expected an object"));
         }
         Ok(Self {
-            split: word_of(&object, "split", "train, val, test", Split::from_word)?,
+            split: word_of(&object, "split", Split::ALL, Split::as_str)?,
             label_source: word_of(
                 &object,
                 "label_source",
-                "agent, human, telemetry",
-                LabelSource::from_word,
+                LabelSource::ALL,
+                LabelSource::as_str,
             )?,
             id: id.to_owned(),
             source: Source::from_word(source),
@@ -476,20 +476,22 @@ fn text_of<'a>(object: &'a Object, key: &'static str) -> Result<Option<&'a str>,
     }
 }
 
-fn word_of<T>(
+fn word_of<T: Copy>(
     object: &Object,
     key: &'static str,
-    allowed: &str,
-    parse: impl Fn(&str) -> Option<T>,
+    all: &[T],
+    as_str: fn(T) -> &'static str,
 ) -> Result<Option<T>, RowError> {
-    text_of(object, key)?
-        .map(|word| {
-            parse(word).ok_or_else(|| {
-                key_error(
-                    key,
-                    format!("unknown word `{word}`: expected one of {allowed}"),
-                )
-            })
-        })
-        .transpose()
+    let Some(word) = text_of(object, key)? else {
+        return Ok(None);
+    };
+    let found = all.iter().copied().find(|one| as_str(*one) == word);
+    found.map(Some).ok_or_else(|| {
+        let words: Vec<_> = all.iter().map(|one| as_str(*one)).collect();
+        let allowed = words.join(", ");
+        key_error(
+            key,
+            format!("unknown word `{word}`: expected one of {allowed}"),
+        )
+    })
 }

@@ -13,7 +13,7 @@ use super::address::Address;
 use super::connection::Connected;
 use super::migrate;
 use crate::error::SqlError;
-use crate::queue::{Group, Pending, Up, Waiting};
+use crate::queue::{Group, Pending, Up};
 use crate::sql::{Cache, Transaction};
 
 /// The first pause after an attempt to connect, and the longest.
@@ -155,29 +155,14 @@ impl Task {
                     let (alone, written) = self.transact(connected, vec![entry]).await;
                     if matches!(written, Err(SqlError::Away(_))) {
                         self.writer.pending.keep(rest.collect());
-                        return self.settle(alone, written);
+                        return self.writer.pending.settle(alone, written);
                     }
-                    self.settle(alone, written)?;
+                    self.writer.pending.settle(alone, written)?;
                 }
                 Ok(())
             }
-            written => self.settle(group, written),
+            written => self.writer.pending.settle(group, written),
         }
-    }
-
-    /// Tells those of a group what came of it, or keeps it for later.
-    fn settle(&mut self, group: Group, written: Result<(), SqlError>) -> Result<(), SqlError> {
-        match written {
-            Ok(()) => group.into_iter().for_each(Waiting::committed),
-            Err(error @ SqlError::Refused(_)) => {
-                group.into_iter().for_each(|entry| entry.failed(&error));
-            }
-            Err(error @ SqlError::Away(_)) => {
-                self.writer.pending.keep(group);
-                return Err(error);
-            }
-        }
-        Ok(())
     }
 
     /// Applies as much of a group as fits into a part of the deadline; the rest is pending again. Answers what was

@@ -142,6 +142,28 @@ impl Pending {
         group
     }
 
+    /// Tells those of a group what came of it.
+    ///
+    /// # Errors
+    /// When the engine takes no writes; the group is pending again then.
+    pub(crate) fn settle(
+        &mut self,
+        group: Group,
+        written: Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        match written {
+            Ok(()) => group.into_iter().for_each(Waiting::committed),
+            Err(error @ SqlError::Refused(_)) => {
+                group.into_iter().for_each(|entry| entry.failed(&error));
+            }
+            Err(error @ SqlError::Away(_)) => {
+                self.keep(group);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     /// Puts back what was not written, in order.
     pub(crate) fn keep(&mut self, group: Group) {
         for entry in group.into_iter().rev() {

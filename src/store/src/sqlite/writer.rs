@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::connection::{File, now};
 use super::file::{self, Gate};
 use crate::error::SqlError;
-use crate::queue::{Group, Pending, Up, Waiting};
+use crate::queue::{Group, Pending, Up};
 use crate::sql::{Cache, Transaction};
 
 /// The first pause after a write that the disk did not take, and the longest.
@@ -76,7 +76,7 @@ impl Writer {
         }
         match self.transact(&mut group) {
             Err(SqlError::Refused(_)) if group.len() > 1 => self.one_by_one(group)?,
-            written => self.settle(group, written)?,
+            written => self.pending.settle(group, written)?,
         }
         Ok(())
     }
@@ -89,24 +89,9 @@ impl Writer {
             let written = self.transact(&mut alone);
             if matches!(written, Err(SqlError::Away(_))) {
                 self.pending.keep(group.collect());
-                return self.settle(alone, written);
+                return self.pending.settle(alone, written);
             }
-            self.settle(alone, written)?;
-        }
-        Ok(())
-    }
-
-    /// Tells those of a group what came of it, or keeps it for later.
-    fn settle(&mut self, group: Group, written: Result<(), SqlError>) -> Result<(), SqlError> {
-        match written {
-            Ok(()) => group.into_iter().for_each(Waiting::committed),
-            Err(error @ SqlError::Refused(_)) => {
-                group.into_iter().for_each(|entry| entry.failed(&error));
-            }
-            Err(error @ SqlError::Away(_)) => {
-                self.pending.keep(group);
-                return Err(error);
-            }
+            self.pending.settle(alone, written)?;
         }
         Ok(())
     }
