@@ -17,6 +17,7 @@ const ORDER: &[&str] = &[
     "service",
     "laya",
     "store",
+    "objects",
     "serve",
     "router",
     "controller",
