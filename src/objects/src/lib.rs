@@ -3,4 +3,5 @@
 
 pub mod fields;
 pub mod listen;
+pub mod patch;
 pub mod schema;
