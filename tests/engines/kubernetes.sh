@@ -235,7 +235,9 @@ run_api() {
     echo $! > "$dir/kube-apiserver.pid"
 }
 
-kubectl_admin() { "$(bin kubectl)" --kubeconfig "$dir/kubeconfig" --request-timeout 5s "$@"; }
+kubectl_admin() {
+    "$(bin kubectl)" --kubeconfig "$dir/kubeconfig" --cache-dir "$dir/cache" --request-timeout 5s "$@"
+}
 
 answers() {
     kubectl_admin get --raw /readyz >/dev/null 2>&1 && kubectl_admin get namespace default >/dev/null 2>&1

@@ -1,8 +1,7 @@
 //! The real server of this run, which `cargo xtask test` starts and stops (`tests/engines/kubernetes.sh`), with our CRDs.
 
-use std::io::Write as _;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use serde_json::json;
@@ -21,11 +20,15 @@ pub(crate) fn kubeconfig() -> PathBuf {
     variable("RELAY_TEST_KUBECONFIG")
 }
 
-/// The kubectl that belongs to the server.
-pub(crate) fn kubectl(kubeconfig: &std::path::Path) -> Command {
+/// The kubectl that belongs to the server, with nothing of this machine: neither its configuration nor what it remembers
+/// of other servers, which it keeps in a home.
+pub(crate) fn kubectl(kubeconfig: &Path, home: &Path) -> Command {
     let mut command = Command::new(variable("RELAY_TEST_KUBECTL"));
-    // Nothing of this machine: neither its configuration nor what it remembers of other servers.
-    command.env_clear().env("KUBECONFIG", kubeconfig);
+    command
+        .env_clear()
+        .env("HOME", home)
+        .env("KUBECONFIG", kubeconfig)
+        .current_dir(home);
     command
 }
 
@@ -34,29 +37,21 @@ pub(crate) fn real() -> Remote {
     static READY: OnceLock<()> = OnceLock::new();
     let real = Remote::of_kubeconfig("kube-apiserver", &kubeconfig());
     READY.get_or_init(|| {
-        let documents: Vec<_> = api::crds::DOCUMENTS.iter().map(|(_, text)| *text).collect();
-        let documents = documents.join("\n---\n");
-        kubectl_with(&["apply", "--server-side", "--force-conflicts", "-f", "-"], &documents);
+        let folder = crate::crds::folder();
+        let folder = folder.to_str().unwrap();
+        run(&["apply", "--server-side", "--force-conflicts", "-f", folder]);
         let condition = "condition=Established";
-        kubectl_with(&["wait", "--for", condition, "--timeout=60s", "-f", "-"], &documents);
+        run(&["wait", "--for", condition, "--timeout=60s", "-f", folder]);
     });
     real
 }
 
-fn kubectl_with(arguments: &[&str], input: &str) {
-    let mut child = kubectl(&kubeconfig())
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(input.as_bytes()).unwrap();
-    drop(stdin);
-    let Output { status, stderr, .. } = child.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&stderr);
-    assert!(status.success(), "kubectl {arguments:?}: {told}");
+fn run(arguments: &[&str]) {
+    let home = tempfile::tempdir().unwrap();
+    let mut kubectl = kubectl(&kubeconfig(), home.path());
+    let output = kubectl.args(arguments).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "kubectl {arguments:?}: {told}");
 }
 
 /// Makes a namespace; one that is there already will do.

@@ -8,7 +8,10 @@ mod bounds;
 mod cluster;
 mod compare;
 mod corpus;
+mod crds;
 mod edit;
+#[cfg(any())]
+mod local_later;
 mod local;
 mod mutate;
 mod parity;

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 /// What the servers of a comparison chose themselves.
 pub(crate) struct Redaction<'a> {
     pub(crate) namespace: &'a str,
-    /// A name that a server made from `generateName`.
-    pub(crate) generated: Option<&'a str>,
+    /// What a server put five random characters behind: `generateName`.
+    pub(crate) prefix: Option<&'a str>,
 }
 
 impl Redaction<'_> {
@@ -14,6 +14,7 @@ impl Redaction<'_> {
     pub(crate) fn redact(&self, value: &Value) -> Value {
         let mut value = value.clone();
         if value["kind"] == "Status" {
+            without_objects(&mut value);
             sort_causes(&mut value);
         }
         self.walk(&mut value);
@@ -52,14 +53,33 @@ impl Redaction<'_> {
 
     fn text(&self, text: &str) -> String {
         let mut text = text.replace(self.namespace, "<namespace>");
-        if let Some(name) = self.generated {
-            text = text.replace(name, "<generated>");
+        if let Some(prefix) = self.prefix {
+            text = without_suffixes(&text, prefix);
         }
         for before in ["ResourceVersion in precondition: ", "ResourceVersion in object meta: "] {
             text = without_number_after(&text, before);
         }
         without_uids(&text)
     }
+}
+
+/// Every name of a text that begins so and ends with five random letters and digits.
+fn without_suffixes(text: &str, prefix: &str) -> String {
+    const RANDOM: usize = 5;
+    let mut parts = text.split(prefix);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push_str(prefix);
+        let random = |suffix: &&str| suffix.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+        match part.get(..RANDOM).filter(random) {
+            Some(_) => {
+                out.push_str("<random>");
+                out.push_str(&part[RANDOM..]);
+            }
+            None => out.push_str(part),
+        }
+    }
+    out
 }
 
 /// `2026-11-30T17:20:00Z`, the only form of a time in metadata.
@@ -142,4 +162,38 @@ fn sort_causes(status: &mut Value) {
     causes.sort_by_key(|cause| ["field", "message", "reason"].map(|key| cause[key].to_string()));
     status["message"] = message.into();
     status["details"]["causes"] = causes.into();
+}
+
+/// A patch that makes an object nobody can read is refused with that whole object in quotes, times and versions included.
+fn without_objects(status: &mut Value) {
+    let Some(causes) = status["details"]["causes"].as_array() else {
+        return;
+    };
+    let refused = causes.iter().find(|cause| cause["field"] == "patch");
+    let Some(object) = refused.and_then(|cause| quoted(cause["message"].as_str()?)) else {
+        return;
+    };
+    let object = object.to_owned();
+    for cause in status["details"]["causes"].as_array_mut().into_iter().flatten() {
+        replace(&mut cause["message"], &object);
+    }
+    replace(&mut status["message"], &object);
+}
+
+fn replace(text: &mut Value, object: &str) {
+    if let Value::String(text) = text {
+        *text = text.replace(object, "<object>");
+    }
+}
+
+/// The first text in quotes that is an object, without them.
+fn quoted(message: &str) -> Option<&str> {
+    let (_, text) = message.split_once("Invalid value: \"")?;
+    let mut escaped = false;
+    let end = text.find(|c: char| {
+        let ends = c == '"' && !escaped;
+        escaped = c == '\\' && !escaped;
+        ends
+    })?;
+    text.starts_with('{').then(|| &text[..end])
 }

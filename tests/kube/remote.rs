@@ -32,8 +32,8 @@ impl Remote {
         let context = named(&config, "contexts", &config["current-context"]);
         let cluster = &named(&config, "clusters", &context["context"]["cluster"])["cluster"];
         let user = &named(&config, "users", &context["context"]["user"])["user"];
-        let certificate = cluster["certificate-authority"].as_str().unwrap();
-        let certificate = Certificate::from_pem(&std::fs::read(certificate).unwrap()).unwrap();
+        let certificate = from_base64(cluster["certificate-authority-data"].as_str().unwrap());
+        let certificate = Certificate::from_pem(&certificate).unwrap();
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::new_with_certs(&[certificate]))
             .build();
@@ -91,4 +91,11 @@ fn named<'a>(config: &'a Value, list: &str, name: &Value) -> &'a Value {
         .iter()
         .find(|entry| entry["name"] == *name)
         .unwrap_or_else(|| panic!("no {name} in {list}"))
+}
+
+/// Base64 is what stands in a PEM block, so its reader does for any bytes.
+fn from_base64(text: &str) -> Vec<u8> {
+    let block = format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n");
+    let block = Certificate::from_pem(block.as_bytes()).unwrap();
+    block.der().to_vec()
 }

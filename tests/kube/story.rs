@@ -49,6 +49,8 @@ impl<'a> Story<'a> {
         let name = name.unwrap_or_else(|| self.case.object.clone());
         let before = self.stored(&name);
         let ask = self.ask(step, &name, &before.body);
+        let sent: Value = serde_json::from_slice(&ask.body).unwrap_or_default();
+        let prefix = sent["metadata"]["generateName"].as_str();
         let told = self.target.ask(&ask);
         let name = match (&step.verb, told.body["metadata"]["name"].as_str()) {
             (Verb::Create(_), Some(given)) if given != name => {
@@ -67,7 +69,7 @@ impl<'a> Story<'a> {
         }
         let redaction = Redaction {
             namespace: self.namespace,
-            generated: self.generated.as_deref(),
+            prefix: prefix.filter(|_| sent["metadata"].get("name").is_none()),
         };
         let compared = json!({
             "code": told.code,
@@ -149,7 +151,7 @@ impl<'a> Story<'a> {
         let methods = ["POST", "PUT", "PATCH", "DELETE"];
         let method = methods.into_iter().find(|known| *known == raw.method);
         let method = method.unwrap_or_else(|| panic!("no method {}", raw.method));
-        let body = raw.body.replace("$name", name);
+        let body = raw.body.replace("$namespace", self.namespace);
         Ask {
             method,
             path: self.path_of(step, name, method),
@@ -157,7 +159,7 @@ impl<'a> Story<'a> {
                 .into_iter()
                 .find(|known| *known == raw.content_type)
                 .unwrap_or_else(|| panic!("no content type {}", raw.content_type)),
-            body: body.replace("$namespace", self.namespace).into_bytes(),
+            body: body.replace("$name", name).into_bytes(),
         }
     }
 
