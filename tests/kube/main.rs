@@ -10,12 +10,17 @@ mod compare;
 mod corpus;
 mod crds;
 mod edit;
-#[cfg(any())]
-mod local_later;
+mod engine;
+mod kubectl_local;
+mod kubectl_same;
+mod laptop;
 mod local;
 mod mutate;
 mod parity;
+#[path = "../programs/mod.rs"]
+mod programs;
 mod redact;
 mod remote;
 mod story;
+mod talk;
 mod target;

@@ -51,7 +51,7 @@ impl Redaction<'_> {
         }
     }
 
-    fn text(&self, text: &str) -> String {
+    pub(crate) fn text(&self, text: &str) -> String {
         let mut text = text.replace(self.namespace, "<namespace>");
         if let Some(prefix) = self.prefix {
             text = without_suffixes(&text, prefix);

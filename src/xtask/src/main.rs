@@ -5,6 +5,7 @@ mod checks;
 mod command;
 mod deps;
 mod image;
+mod kubernetes;
 mod load;
 mod overhead;
 mod quality;
