@@ -196,9 +196,9 @@ fn resource(document: &Value, nature: Nature, view: View) -> Result<Resource, De
         _ => Scope::Namespaced,
     };
     let status = if definition.has_status {
-        StatusSubresource::Yes
+        StatusSubresource::Present
     } else {
-        StatusSubresource::No
+        StatusSubresource::Absent
     };
     let shape = match nature {
         Nature::Custom => Shape::of_schema(&definition.open_api),

@@ -12,9 +12,8 @@ mod writer;
 
 pub(crate) use change::{Change, Verb};
 pub(crate) use feed::{Ended, Feed, Subscription};
-pub(crate) use job::{Commands, Queue};
+pub(crate) use job::Queue;
 pub(crate) use snapshot::{Page, Span, Want};
 pub(crate) use tables::{LAYOUT, Meta, explain, meta, put_meta};
 pub(crate) use transaction::{Counts, Stop, Transaction};
-pub(crate) use upkeep::upkeep;
 pub(crate) use writer::{Writer, start, transact};

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    Call, decode, in_namespace, metadata, names, nature, refuse_if_any, strict_message, wrong_type,
+    Call, decode, in_namespace, metadata, names, nature, refuse_if_any, strict_message,
 };
 use crate::catalog::Nature;
 use crate::failure::Failure;
@@ -75,15 +75,13 @@ pub(super) fn finish(call: &Call<'_>, object: &mut Value) -> Result<(), Failure>
 }
 
 fn causes(call: &Call<'_>, object: &Value) -> Vec<Cause> {
-    if let Some(wrong) = wrong_type(call, object) {
-        return vec![wrong];
-    }
     let rule = match call.resource.nature {
         Nature::Namespace => names::label,
         Nature::Custom | Nature::Event | Nature::Revision => names::subdomain,
     };
-    let mut causes = metadata::check(object, call.is_namespaced(), rule);
-    causes.extend(call.resource.definition.validate(object, None));
+    let earlier = metadata::check(object, call.is_namespaced(), rule);
+    let definition = &call.resource.definition;
+    let mut causes = definition.validate_after(earlier, object, None);
     causes.extend(nature::check(call.resource, object));
     causes
 }

@@ -23,7 +23,7 @@ pub(crate) use replace::replace;
 use crate::catalog::{Nature, Resource, Scope};
 use crate::failure::Failure;
 use crate::fields::Writer;
-use crate::schema::{Cause, CauseReason};
+use crate::schema::Cause;
 
 /// The part of an object that a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,19 +173,6 @@ fn named(call: &Call<'_>, object: &Value) -> Result<(), Failure> {
         )));
     }
     Ok(())
-}
-
-/// An object of another kind is checked no further.
-fn wrong_type(call: &Call<'_>, object: &Value) -> Option<Cause> {
-    let kind = &call.resource.definition.kind;
-    (object["kind"] != kind.as_str()).then(|| {
-        Cause::with_value(
-            CauseReason::Invalid,
-            "kind".to_owned(),
-            &object["kind"],
-            &format!("must be {kind}"),
-        )
-    })
 }
 
 fn refuse_if_any(call: &Call<'_>, object: &Value, causes: &[Cause]) -> Result<(), Failure> {

@@ -85,7 +85,7 @@ pub(crate) fn label(value: &str, extent: Extent) -> Vec<String> {
     if value.len() > 63 {
         wrong.push(at_most(63));
     }
-    if !is_label(value) {
+    if !is_label(&value) {
         wrong.push(if value.split('.').all(is_label) {
             "must not contain dots".to_owned()
         } else {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    Call, Part, decode, in_namespace, metadata, named, names, nature, refuse_if_any, wrong_type,
+    Call, Part, decode, in_namespace, metadata, named, names, nature, refuse_if_any,
 };
 use crate::catalog::Nature;
 use crate::failure::Failure;
@@ -129,13 +129,12 @@ fn causes(call: &Call<'_>, current: &Value, new: &Value) -> Vec<Cause> {
     // The API server checks the metadata of a change twice, and tells it twice.
     let mut causes = metadata::check(new, call.is_namespaced(), names::path_segment);
     causes.extend(metadata::check_change(new, current));
-    if let Some(wrong) = wrong_type(call, new) {
-        causes.push(wrong);
-        return causes;
-    }
-    causes.extend(metadata::check_change(new, current));
-    let validated = call.resource.definition.validate(new, Some(current));
-    causes.extend(validated);
+    let earlier = metadata::check_change(new, current);
+    let definition = &call.resource.definition;
+    causes.extend(match call.part {
+        Part::Status => definition.validate_status(earlier, new, current),
+        Part::Whole | Part::Scale => definition.validate_after(earlier, new, Some(current)),
+    });
     causes.extend(nature::check_change(call.resource, new, current));
     causes
 }
