@@ -6,6 +6,7 @@ use crate::command::{cargo, output, root, run};
 use crate::crds;
 use crate::deps;
 use crate::image;
+use crate::kubernetes;
 use crate::reference;
 
 /// Runs every check and stops at the first that fails.
@@ -43,6 +44,7 @@ pub(crate) fn run_all() -> Result<(), String> {
     reference::check()?;
     on_postgres()?;
     replicas()?;
+    on_kubernetes()?;
     on_docker()
 }
 
@@ -77,6 +79,28 @@ fn replicas() -> Result<(), String> {
         "--ignored",
         "--nocapture",
     ]))
+}
+
+/// Tests that need a Kubernetes API: a server of our own is built, started and stopped again.
+fn on_kubernetes() -> Result<(), String> {
+    let Some(server) = kubernetes::start()? else {
+        return Ok(());
+    };
+    let tested = run(cargo()
+        .env("RELAY_TEST_KUBECONFIG", &server.kubeconfig)
+        .env("RELAY_TEST_KUBECTL", &server.kubectl)
+        .args([
+            "test",
+            "--locked",
+            "-p",
+            "end-to-end",
+            "--test",
+            "kube",
+            "--",
+            "--ignored",
+        ]));
+    let stopped = server.stop();
+    tested.and(stopped)
 }
 
 /// Tests that need a Docker Engine: the image is built, an engine of our own is started and stopped again.

@@ -6,6 +6,7 @@ mod command;
 mod crds;
 mod deps;
 mod image;
+mod kubernetes;
 mod load;
 mod overhead;
 mod quality;
