@@ -103,15 +103,6 @@ impl Failure {
         failure
     }
 
-    /// 405 for a verb that a resource does not have.
-    pub(crate) fn method_not_supported(about: About<'_>, action: &str) -> Self {
-        let message = format!(
-            "{action} is not supported on resources of kind {:?}",
-            about.qualified()
-        );
-        Self::new(405, "MethodNotAllowed", message).about(About { name: "", ..about })
-    }
-
     /// 405 for a method that a path does not have.
     pub(crate) fn method_not_allowed() -> Self {
         let mut failure = Self::new(
@@ -276,7 +267,7 @@ impl Failure {
     /// 507: the disk has no room. Nothing was written.
     pub(crate) fn no_space(place: &str) -> Self {
         let message = format!(
-            "no space left on the disk for {place}: nothing was written; free some space and try again"
+            "no space left for {place}: the disk is full or the store at its limit; nothing was written"
         );
         Self::new(507, "InsufficientStorage", message)
     }
