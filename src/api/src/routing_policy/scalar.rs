@@ -16,6 +16,8 @@ fn digits(text: &str, whole: usize, fraction: usize) -> bool {
 
 /// A decimal between 0 and 1 with at most six places, written as a string: `"0.5"`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "kinds", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "kinds", schemars(extend("maxLength" = 8, "pattern" = r"^(0(\.[0-9]{1,6})?|1(\.0{1,6})?)$")))]
 #[serde(try_from = "String", into = "String")]
 pub struct Ratio(String);
 
@@ -64,6 +66,8 @@ impl From<Ratio> for String {
 
 /// A decimal of at most nine digits and six places, written as a string: `"12.50"`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "kinds", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "kinds", schemars(extend("maxLength" = 16, "pattern" = r"^[0-9]{1,9}(\.[0-9]{1,6})?$")))]
 #[serde(try_from = "String", into = "String")]
 pub struct Decimal(String);
 
