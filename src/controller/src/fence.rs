@@ -40,7 +40,7 @@ pub struct Fence {
 #[derive(Debug, Clone)]
 enum Right {
     /// Held as long as the file is locked, that is as long as the value lives.
-    Lock(Arc<Lock>),
+    Lock { _held: Arc<Lock> },
     Lease(Arc<Lease>),
     Only,
 }
@@ -63,7 +63,9 @@ impl Fence {
     #[must_use]
     pub fn lock(lock: Lock) -> Self {
         Self {
-            right: Right::Lock(Arc::new(lock)),
+            right: Right::Lock {
+                _held: Arc::new(lock),
+            },
         }
     }
 
@@ -92,7 +94,7 @@ impl Fence {
     /// When there is none, or it may end before the write does.
     pub fn check(&self) -> Result<Term, FenceError> {
         match &self.right {
-            Right::Lock(_) | Right::Only => Ok(Term(0)),
+            Right::Lock { .. } | Right::Only => Ok(Term(0)),
             Right::Lease(lease) => lease.check(),
         }
     }

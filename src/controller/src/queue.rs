@@ -89,7 +89,7 @@ impl Queue {
     }
 
     /// Keys in order, until the queue is closed. For one reader.
-    pub fn keys(&self) -> impl Stream<Item = Key> + Send + 'static {
+    pub fn keys(&self) -> impl Stream<Item = Key> + Send + use<> {
         unfold(self.clone(), |queue| async {
             let key = queue.next().await?;
             Some((key, queue))

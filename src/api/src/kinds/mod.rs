@@ -7,7 +7,7 @@ pub mod crd;
 mod routing_policy;
 pub mod yaml;
 
-pub use condition::{Condition, ConditionStatus};
+pub use condition::{Condition, ConditionStatus, MAX_CONDITIONS, MAX_MESSAGE};
 pub use routing_policy::{PolicyProblem, PolicySummary, ProblemSeverity, RoutingPolicyStatus};
 
 pub use crate::routing_policy::{

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http_body::Frame;
+use http_body::{Body as _, Frame};
 use http_body_util::Full;
 use kube::client::Body;
 use tokio::time::{Instant, Sleep, sleep_until};

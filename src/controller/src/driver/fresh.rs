@@ -11,7 +11,7 @@ use crate::watched::{Watched, is_newer};
 
 /// At most one object per key, kept until the cache has it.
 #[derive(Debug)]
-pub struct Fresh<K> {
+pub(super) struct Fresh<K> {
     objects: Mutex<HashMap<Key, Arc<Watched<K>>>>,
 }
 
@@ -25,12 +25,12 @@ impl<K> Default for Fresh<K> {
 
 impl<K: Resource> Fresh<K> {
     /// This is what the object is.
-    pub fn put(&self, object: Watched<K>) {
+    pub(super) fn put(&self, object: Watched<K>) {
         self.lock().insert(Key::of(&object), Arc::new(object));
     }
 
     /// The newer one of what is cached and what is known. What the cache has caught up with is dropped.
-    pub fn newest(&self, cached: Arc<Watched<K>>) -> Arc<Watched<K>> {
+    pub(super) fn newest(&self, cached: Arc<Watched<K>>) -> Arc<Watched<K>> {
         let key = Key::of(cached.as_ref());
         let mut objects = self.lock();
         let Some(known) = objects.get(&key) else {
@@ -44,7 +44,7 @@ impl<K: Resource> Fresh<K> {
     }
 
     /// The object is gone.
-    pub fn forget(&self, key: &Key) {
+    pub(super) fn forget(&self, key: &Key) {
         self.lock().remove(key);
     }
 
