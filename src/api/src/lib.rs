@@ -2,6 +2,7 @@
 //! of what was refused. No I/O, no decisions.
 
 pub mod condition;
+pub mod crds;
 pub mod document;
 pub mod event;
 pub mod exchange;

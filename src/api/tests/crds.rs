@@ -25,7 +25,7 @@ fn document(kind: Kind) -> String {
 
 #[test]
 fn the_committed_files_are_current() {
-    for kind in [Kind::RoutingPolicy] {
+    for kind in Kind::ALL {
         let path = folder().join(format!("{}.yaml", kind.plural()));
         let text = document(kind);
         if std::env::var_os(UPDATE).is_some() {

@@ -3,7 +3,7 @@
 use kube::CustomResourceExt;
 use serde_json::{Map, Value, json};
 
-use super::RoutingPolicy;
+use super::{EvaluationGate, LayaModel, LayaServer, RoutingPolicy, TrainingRun};
 use crate::group::{Kind, MAX_NAME, NAME_PATTERN};
 
 /// The CRD of a kind as a tree with sorted keys.
@@ -14,7 +14,10 @@ use crate::group::{Kind, MAX_NAME, NAME_PATTERN};
 pub fn crd(kind: Kind) -> Value {
     let derived = match kind {
         Kind::RoutingPolicy => RoutingPolicy::crd(),
-        _ => todo!(),
+        Kind::LayaModel => LayaModel::crd(),
+        Kind::LayaServer => LayaServer::crd(),
+        Kind::TrainingRun => TrainingRun::crd(),
+        Kind::EvaluationGate => EvaluationGate::crd(),
     };
     let mut crd = serde_json::to_value(derived).expect("a derived CRD is plain data");
     for version in crd["spec"]["versions"]
@@ -23,6 +26,7 @@ pub fn crd(kind: Kind) -> Value {
     {
         let schema = &mut version["schema"]["openAPIV3Schema"];
         tidy(schema);
+        without_defaults(&mut schema["properties"]["status"]);
         restrict_name(schema);
         if kind == Kind::RoutingPolicy {
             no_spec_needed(schema);
@@ -48,6 +52,22 @@ fn no_spec_needed(schema: &mut Value) {
     schema["properties"]["spec"]["default"] = json!({"profile": profile});
     if let Some(object) = schema.as_object_mut() {
         object.remove("required");
+    }
+}
+
+/// What nobody wrote into a status is absent: a default would be a claim that no controller made.
+fn without_defaults(schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else {
+        return;
+    };
+    object.remove("default");
+    if let Some(children) = object.get_mut("properties").and_then(Value::as_object_mut) {
+        children.values_mut().for_each(without_defaults);
+    }
+    for key in ["items", "additionalProperties"] {
+        if let Some(child) = object.get_mut(key) {
+            without_defaults(child);
+        }
     }
 }
 

@@ -23,7 +23,7 @@ pub struct Ratio(String);
 
 impl Ratio {
     /// A value known to be right.
-    pub(super) fn constant(text: &'static str) -> Self {
+    pub(crate) fn constant(text: &'static str) -> Self {
         Self(text.to_owned())
     }
 
@@ -72,6 +72,12 @@ impl From<Ratio> for String {
 pub struct Decimal(String);
 
 impl Decimal {
+    /// A value known to be right.
+    #[cfg(feature = "kinds")]
+    pub(crate) fn constant(text: &'static str) -> Self {
+        Self(text.to_owned())
+    }
+
     /// The number, not negative.
     #[must_use]
     pub fn value(&self) -> f64 {

@@ -1,6 +1,9 @@
 //! Fields of a `RoutingPolicy`: one definition for files (serde) and, with feature `kinds`, for the schema of the CRD.
 //! What the schema cannot say is checked by `limits` and by `routing::policy`; a test holds the two together.
 
+// `KubeSchema` copies a struct, with its `pub`, into a function.
+#![cfg_attr(feature = "kinds", allow(unreachable_pub))]
+
 use decision::vocabulary::{Effort, Tier, Validation};
 use routing::registry::{Capabilities, ModelRef};
 use routing::thinking::EffortSet;

@@ -84,8 +84,8 @@ async fn fault_02_what_is_busy_or_cut_is_asked_again_within_the_deadline() {
 async fn a_create_is_never_sent_twice() {
     let (client, asked, metrics) = playing(&[Play::Answer(503, Some("0"), BUSY)]);
     let map = ConfigMap::default();
-    let created = Api::<ConfigMap>::namespaced(client, "space").create(&PostParams::default(), &map);
-    assert!(created.await.is_err());
+    let api = Api::<ConfigMap>::namespaced(client, "space");
+    assert!(api.create(&PostParams::default(), &map).await.is_err());
     assert_eq!(*asked.lock().unwrap(), 1);
     assert_eq!(metrics.requests("create", "Other", "503"), 1);
 }

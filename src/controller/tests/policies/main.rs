@@ -14,13 +14,13 @@ mod world;
 /// The same test on both sources.
 macro_rules! on_both {
     ($($(#[$doc:meta])* $name:ident;)+) => {
-        mod local {
+        mod on_local {
             $($(#[$doc])* #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
                 super::$name(crate::sources::local()).await;
             })+
         }
-        mod kube {
+        mod on_kube {
             $($(#[$doc])* #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             #[ignore = "needs a kube-apiserver"]
             async fn $name() {

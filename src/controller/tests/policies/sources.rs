@@ -4,13 +4,21 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
+use objects::{ObjectStore, ObjectStoreOptions};
 use serde_json::json;
 
 use crate::world::World;
 
 /// A local object store of this test's own.
 pub(crate) fn local() -> World {
-    todo!()
+    let folder = tempfile::tempdir().unwrap();
+    let options = ObjectStoreOptions {
+        documents: api::crds::DOCUMENTS.map(|(_, text)| text.to_owned()).into(),
+        ..ObjectStoreOptions::default()
+    };
+    let opened = ObjectStore::open(&folder.path().join("objects.db"), &folder.path().join("instance"), options).unwrap();
+    let client = Client::new(opened.store.service(), "default");
+    World::new(client, (opened.store, folder))
 }
 
 /// The kube-apiserver of `RELAY_TEST_KUBECONFIG`.
