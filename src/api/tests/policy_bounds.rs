@@ -63,14 +63,17 @@ fn list(schema: &Value, first: &Value, count: usize) -> Option<Value> {
         .collect()
 }
 
+/// What a value is, and the value.
+type Named = Vec<(String, Value)>;
+
 /// Values on the bounds and just beyond, each with what it is.
-fn values(schema: &Value, now: &Value) -> (Vec<(String, Value)>, Vec<(String, Value)>) {
+fn values(schema: &Value, now: &Value) -> (Named, Named) {
     let bound = |name: &str| {
         schema[name]
             .as_u64()
             .map(|bound| usize::try_from(bound).unwrap())
     };
-    let (mut good, mut bad) = (Vec::new(), Vec::new());
+    let (mut good, mut bad) = (Named::new(), Named::new());
     let mut put = |to_good: bool, what: String, value: Option<Value>| {
         let rows = if to_good { &mut good } else { &mut bad };
         rows.extend(value.map(|value| (what, value)));
