@@ -8,6 +8,7 @@ mod check;
 mod compile;
 mod default;
 mod definition;
+mod document;
 mod error;
 mod format;
 mod go_text;
