@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use crate::command::{cargo, output, root, run};
+use crate::crds;
 use crate::deps;
 use crate::image;
 use crate::reference;
@@ -20,21 +21,25 @@ pub(crate) fn run_all() -> Result<(), String> {
         "-D",
         "warnings",
     ]))?;
-    // Schemas are built by nothing but the reference pages.
-    run(cargo().args([
-        "clippy",
-        "--locked",
-        "-p",
-        "api",
-        "--features",
-        "schema",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ]))?;
+    // Schemas are built by nothing but the reference pages, the kinds by what reconciles.
+    for features in ["schema", "kinds"] {
+        run(cargo().args([
+            "clippy",
+            "--locked",
+            "-p",
+            "api",
+            "--features",
+            features,
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]))?;
+    }
     // Doc tests are part of this: `cargo test` runs them for every library.
     run(cargo().args(["test", "--locked", "--workspace", "--no-fail-fast"]))?;
+    run(cargo().args(["test", "--locked", "-p", "api", "--features", "kinds"]))?;
+    crds::check()?;
     reference::check()?;
     on_postgres()?;
     replicas()?;
