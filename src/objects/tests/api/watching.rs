@@ -135,25 +135,41 @@ async fn objects_come_and_go_for_those_who_follow_a_label() {
 
 #[tokio::test]
 async fn bookmarks_come_at_their_time_and_a_watch_ends_in_its_own() {
-    assert_eq!(ObjectStoreOptions::default().bookmarks, Duration::from_secs(30));
+    assert_eq!(
+        ObjectStoreOptions::default().bookmarks,
+        Duration::from_secs(30)
+    );
     let home = Home::with(ObjectStoreOptions {
         bookmarks: Duration::from_millis(300),
         ..ObjectStoreOptions::default()
     });
     home.made(SERVERS, &server("main")).await;
     let began = std::time::Instant::now();
-    let path = format!("{POLICIES}?watch=1&resourceVersion=1&allowWatchBookmarks=true&timeoutSeconds=2");
+    let path =
+        format!("{POLICIES}?watch=1&resourceVersion=1&allowWatchBookmarks=true&timeoutSeconds=2");
     let mut watch = home.watch(&path).await;
     let mut bookmarks = 0;
     while let Some(event) = watch.next().await {
         assert_eq!(event["type"], "BOOKMARK");
-        assert_eq!(version(&event["object"]), 2, "of the store, not of the kind");
+        assert_eq!(
+            version(&event["object"]),
+            2,
+            "of the store, not of the kind"
+        );
         bookmarks += 1;
     }
     assert!((1..=6).contains(&bookmarks), "{bookmarks}");
     assert!(began.elapsed() >= Duration::from_secs(2));
-    let mut plain = home.watch(&format!("{POLICIES}?watch=1&resourceVersion=1&timeoutSeconds=1")).await;
-    assert_eq!(plain.next().await, None, "bookmarks only where they were asked for");
+    let mut plain = home
+        .watch(&format!(
+            "{POLICIES}?watch=1&resourceVersion=1&timeoutSeconds=1"
+        ))
+        .await;
+    assert_eq!(
+        plain.next().await,
+        None,
+        "bookmarks only where they were asked for"
+    );
 }
 
 #[tokio::test]
