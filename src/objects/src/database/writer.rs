@@ -79,10 +79,6 @@ impl Writer {
     }
 
     /// Waits for operations and takes those that wait, and whether the end was asked for, by whom.
-    #[expect(
-        clippy::type_complexity,
-        reason = "the end is asked for by somebody, by nobody, or not"
-    )]
     fn gather(&self, until: Instant) -> (Group, Option<Option<oneshot::Sender<()>>>) {
         let mut group = Group::new();
         let patience = until.saturating_duration_since(Instant::now());

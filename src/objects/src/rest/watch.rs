@@ -346,13 +346,13 @@ impl Printer {
                 let now = (self.clock)();
                 let row = self.columns.row(&object, self.watched.include, now);
                 let version = object["metadata"]["resourceVersion"].clone();
-                let table = self.table(json!({"resourceVersion": version}), json!([row]));
+                let table = self.table(&json!({"resourceVersion": version}), &json!([row]));
                 raw_line(verb, &table)
             }
         }
     }
 
-    fn table(&mut self, metadata: Value, rows: Value) -> Value {
+    fn table(&mut self, metadata: &Value, rows: &Value) -> Value {
         let mut table = json!({
             "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "rows": rows,
             "columnDefinitions": null,
@@ -380,8 +380,8 @@ impl Printer {
                 // kubectl looks for the annotation in the object of a row.
                 let row = json!({"cells": [], "object": metadata_only(&plain)});
                 self.table(
-                    json!({"resourceVersion": version.to_string()}),
-                    json!([row]),
+                    &json!({"resourceVersion": version.to_string()}),
+                    &json!([row]),
                 )
             }
         };
