@@ -50,6 +50,7 @@ pub(crate) struct Counts {
 }
 
 /// A state to go back to.
+#[derive(Clone, Copy)]
 pub(super) struct Mark {
     counts: Counts,
     changes: usize,

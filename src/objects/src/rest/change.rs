@@ -252,7 +252,7 @@ impl Write<'_> {
             }
         }
         let metadata = json!({"resourceVersion": page.version.to_string()});
-        let shown = read::many(self.inner, &self.objects, &metadata, deleted, self.view);
+        let shown = read::many(self.inner, &self.objects, &metadata, &deleted, self.view);
         Ok(super::json(200, &shown))
     }
 }

@@ -134,7 +134,7 @@ pub(super) async fn list(
     let values: Vec<Value> = values.collect::<Result<_, Failure>>()?;
     Ok(super::json(
         200,
-        &many(inner, objects, &metadata, values, shown),
+        &many(inner, objects, &metadata, &values, shown),
     ))
 }
 
@@ -143,7 +143,7 @@ pub(super) fn many(
     inner: &Inner,
     objects: &Objects,
     metadata: &Value,
-    values: Vec<Value>,
+    values: &[Value],
     shown: Shown,
 ) -> Value {
     let resource = &objects.resource;

@@ -41,7 +41,7 @@ impl Selection {
     /// Reads both selectors.
     pub(super) fn parse(resource: &Resource, labels: &str, fields: &str) -> Result<Self, Failure> {
         let labels = clauses(labels)
-            .map(|clause| requirement(clause))
+            .map(requirement)
             .collect::<Result<_, _>>()
             .map_err(|reason| {
                 Failure::bad_request(format!("unable to parse requirement: {reason}"))
