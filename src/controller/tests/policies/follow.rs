@@ -42,10 +42,9 @@ impl Router {
     }
 
     async fn until(&mut self, what: &str, is: impl Fn(&Following) -> bool) -> Following {
-        match timeout(PATIENCE, self.told.wait_for(|following| is(following))).await {
-            Ok(found) => found.unwrap().clone(),
-            Err(_) => panic!("{what}: last seen {:?}", self.told.borrow()),
-        }
+        let found = timeout(PATIENCE, self.told.wait_for(|following| is(following))).await;
+        let found = found.ok().map(|found| found.unwrap().clone());
+        found.unwrap_or_else(|| panic!("{what}: last seen {:?}", self.told.borrow()))
     }
 
     async fn has(&mut self, millis: u32) -> Arc<FollowedPolicy> {
