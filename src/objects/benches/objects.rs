@@ -24,7 +24,13 @@ fn policy(name: &str) -> Value {
     })
 }
 
-async fn send(service: &ObjectService, method: &str, path: &str, media_type: &str, body: String) -> u16 {
+async fn send(
+    service: &ObjectService,
+    method: &str,
+    path: &str,
+    media_type: &str,
+    body: String,
+) -> u16 {
     let request = Request::builder()
         .method(method)
         .uri(path)
@@ -46,7 +52,14 @@ async fn writes(service: &ObjectService, clients: usize, each: usize) -> f64 {
         for round in 1..=each {
             let patch = json!({"status": {"observedGeneration": round}}).to_string();
             let path = format!("{POLICIES}/w{client}/status");
-            let code = send(service, "PATCH", &path, "application/merge-patch+json", patch).await;
+            let code = send(
+                service,
+                "PATCH",
+                &path,
+                "application/merge-patch+json",
+                patch,
+            )
+            .await;
             assert_eq!(code, 200);
         }
     });
@@ -57,13 +70,22 @@ async fn writes(service: &ObjectService, clients: usize, each: usize) -> f64 {
 
 /// From the acknowledgement of a change, and from its request, until each of a thousand watches has it.
 async fn delays(service: &ObjectService) -> (Duration, Duration) {
-    send(service, "POST", POLICIES, "application/json", policy("seen").to_string()).await;
+    send(
+        service,
+        "POST",
+        POLICIES,
+        "application/json",
+        policy("seen").to_string(),
+    )
+    .await;
     let began: Arc<Mutex<Vec<Instant>>> = Arc::default();
     let mut tasks = Vec::new();
     for _ in 0..WATCHES {
-        let request = Request::get(format!("{POLICIES}?watch=1&fieldSelector=metadata.name%3Dseen"))
-            .body(Full::<bytes::Bytes>::default())
-            .expect("a request");
+        let request = Request::get(format!(
+            "{POLICIES}?watch=1&fieldSelector=metadata.name%3Dseen"
+        ))
+        .body(Full::<bytes::Bytes>::default())
+        .expect("a request");
         let response = service.clone().oneshot(request).await.expect("never fails");
         let mut body = BodyStream::new(response.into_body());
         body.next().await.expect("what is there");
@@ -81,14 +103,25 @@ async fn delays(service: &ObjectService) -> (Duration, Duration) {
     for round in 0..CHANGES {
         began.lock().await.push(Instant::now());
         let patch = json!({"metadata": {"labels": {"r": round.to_string()}}}).to_string();
-        send(service, "PATCH", &format!("{POLICIES}/seen"), "application/merge-patch+json", patch).await;
+        send(
+            service,
+            "PATCH",
+            &format!("{POLICIES}/seen"),
+            "application/merge-patch+json",
+            patch,
+        )
+        .await;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let began = began.lock().await.clone();
     let mut delays = Vec::new();
     for task in tasks {
         let seen = task.await.expect("no panic");
-        delays.extend(seen.iter().zip(&began).map(|(seen, began)| seen.duration_since(*began)));
+        delays.extend(
+            seen.iter()
+                .zip(&began)
+                .map(|(seen, began)| seen.duration_since(*began)),
+        );
     }
     delays.sort_unstable();
     (delays[delays.len() / 2], delays[delays.len() * 99 / 100])
@@ -102,7 +135,11 @@ fn main() {
         .expect("a runtime");
     let folder = tempfile::tempdir_in(".").expect("a folder on a real disk");
     let path = folder.path().join("objects.db");
-    let opened = ObjectStore::open(&path, &folder.path().join("instance"), ObjectStoreOptions::default());
+    let opened = ObjectStore::open(
+        &path,
+        &folder.path().join("instance"),
+        ObjectStoreOptions::default(),
+    );
     let store = opened.expect("a store").store;
     let service = store.service();
     let (one, many, (median, p99)) = runtime.block_on(async {
@@ -112,7 +149,9 @@ fn main() {
         (one, many, delays)
     });
     println!("durable writes a second: {one:.0} by one client, {many:.0} by 32 clients (bar 500)");
-    println!("from the request of a change to each of {WATCHES} watches: median {median:?}, p99 {p99:?} (bar 20 ms)");
+    println!(
+        "from the request of a change to each of {WATCHES} watches: median {median:?}, p99 {p99:?} (bar 20 ms)"
+    );
     assert!(many >= 500.0, "fewer than 500 writes a second");
     assert!(p99 <= Duration::from_millis(20), "p99 above 20 ms");
 }

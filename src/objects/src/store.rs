@@ -72,7 +72,10 @@ impl ObjectStore {
         options: ObjectStoreOptions,
     ) -> Result<Opened, OpenError> {
         let catalog = Arc::new(Catalog::new(&options.documents)?);
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        if let Some(folder) = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+        {
             files::make_private_folder(folder).map_err(|error| unusable(path, &error))?;
         }
         let lock = Lock::take_within(&files::lock_path(path), LOCK_PATIENCE)
@@ -203,7 +206,9 @@ impl ObjectStore {
         match tokio::time::timeout(deadline, closed).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(ReadError(format!("closing the object store: {error}"))),
-            Err(_) => Err(ReadError("the object store did not close in time".to_owned())),
+            Err(_) => Err(ReadError(
+                "the object store did not close in time".to_owned(),
+            )),
         }
     }
 }
@@ -243,7 +248,9 @@ impl Inner {
 fn bound(connection: &Connection, bytes: u64) -> rusqlite::Result<()> {
     let page: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
     let pages = bytes / u64::try_from(page).unwrap_or(4_096).max(1);
-    let pages = i64::try_from(pages).unwrap_or(i64::MAX).min(i64::from(u32::MAX - 1));
+    let pages = i64::try_from(pages)
+        .unwrap_or(i64::MAX)
+        .min(i64::from(u32::MAX - 1));
     connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
 }
 

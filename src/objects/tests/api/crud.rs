@@ -17,7 +17,12 @@ async fn a_new_object_gets_what_the_server_says_of_it() {
     assert_eq!(metadata["generation"], 1);
     assert_ne!(metadata["uid"], "mine");
     assert_eq!(metadata["uid"].as_str().map(str::len), Some(36));
-    assert!(metadata["creationTimestamp"].as_str().unwrap().ends_with('Z'));
+    assert!(
+        metadata["creationTimestamp"]
+            .as_str()
+            .unwrap()
+            .ends_with('Z')
+    );
     assert_eq!(metadata["managedFields"][0]["manager"], "tester");
     assert_eq!(made.get("status"), None, "create never sets the status");
     let (code, read) = home.get(&at(POLICIES, "one")).await;
@@ -31,7 +36,10 @@ async fn a_name_is_taken_once_and_another_time_it_is_another_object() {
     let (code, status) = home.post(POLICIES, &policy("one")).await;
     assert_eq!(code, 409);
     assert_eq!(status["reason"], "AlreadyExists");
-    assert_eq!(status["message"], "routingpolicies.relay.dev \"one\" already exists");
+    assert_eq!(
+        status["message"],
+        "routingpolicies.relay.dev \"one\" already exists"
+    );
     assert_eq!(
         status["details"],
         json!({"name": "one", "group": "relay.dev", "kind": "routingpolicies"})
@@ -41,7 +49,10 @@ async fn a_name_is_taken_once_and_another_time_it_is_another_object() {
     assert_eq!(gone["details"]["uid"], first["metadata"]["uid"]);
     let (code, status) = home.get(&at(POLICIES, "one")).await;
     assert_eq!(code, 404);
-    assert_eq!(status["message"], "routingpolicies.relay.dev \"one\" not found");
+    assert_eq!(
+        status["message"],
+        "routingpolicies.relay.dev \"one\" not found"
+    );
     let second = home.made(POLICIES, &policy("one")).await;
     assert_ne!(second["metadata"]["uid"], first["metadata"]["uid"]);
     let uid = first["metadata"]["uid"].as_str().unwrap();
@@ -65,12 +76,20 @@ async fn the_version_grows_by_one_with_each_write_and_not_without() {
     let one = at(POLICIES, "one");
     let (code, same) = home.put(&one, &made).await;
     assert_eq!((code, &same), (200, &made), "no change is no write");
-    let (_, same) = home.merge(&one, &json!({"spec": {"serverRef": {"name": "main"}}})).await;
+    let (_, same) = home
+        .merge(&one, &json!({"spec": {"serverRef": {"name": "main"}}}))
+        .await;
     assert_eq!(version(&same), version(&made));
-    let (_, other) = home.merge(&one, &json!({"metadata": {"labels": {"a": "b"}}})).await;
+    let (_, other) = home
+        .merge(&one, &json!({"metadata": {"labels": {"a": "b"}}}))
+        .await;
     assert_eq!(version(&other), version(&made) + 1);
     let server = home.made(SERVERS, &server("main")).await;
-    assert_eq!(version(&server), version(&made) + 2, "one counter for all kinds");
+    assert_eq!(
+        version(&server),
+        version(&made) + 2,
+        "one counter for all kinds"
+    );
 }
 
 #[tokio::test]
@@ -79,14 +98,20 @@ async fn the_generation_counts_changes_of_the_wish_alone() {
     home.made(POLICIES, &policy("one")).await;
     let one = at(POLICIES, "one");
     let generation = |object: &Value| object["metadata"]["generation"].as_i64();
-    let (_, labelled) = home.merge(&one, &json!({"metadata": {"labels": {"a": "b"}}})).await;
+    let (_, labelled) = home
+        .merge(&one, &json!({"metadata": {"labels": {"a": "b"}}}))
+        .await;
     assert_eq!(generation(&labelled), Some(1));
     let status = json!({"status": {"observedGeneration": 1}});
     let (code, told) = home.merge(&at(&one, "status"), &status).await;
     assert_eq!((code, generation(&told)), (200, Some(1)), "{told}");
-    let (_, changed) = home.merge(&one, &json!({"spec": {"serverRef": {"name": "other"}}})).await;
+    let (_, changed) = home
+        .merge(&one, &json!({"spec": {"serverRef": {"name": "other"}}}))
+        .await;
     assert_eq!(generation(&changed), Some(2));
-    let (_, held) = home.merge(&one, &json!({"metadata": {"finalizers": ["relay.dev/x"]}})).await;
+    let (_, held) = home
+        .merge(&one, &json!({"metadata": {"finalizers": ["relay.dev/x"]}}))
+        .await;
     assert_eq!(generation(&held), Some(2));
     let (_, deleting) = home.delete(&one).await;
     assert_eq!(generation(&deleting), Some(3), "deletionTimestamp counts");
@@ -114,7 +139,10 @@ async fn status_changes_only_status_and_others_never_do() {
     assert_eq!(changed["status"], told["status"]);
     assert_eq!(changed["spec"]["serverRef"]["name"], "third");
     let entries = changed["metadata"]["managedFields"].as_array().unwrap();
-    let parts: Vec<_> = entries.iter().map(|entry| entry["subresource"].as_str()).collect();
+    let parts: Vec<_> = entries
+        .iter()
+        .map(|entry| entry["subresource"].as_str())
+        .collect();
     assert!(parts.contains(&Some("status")), "{parts:?}");
 }
 
@@ -123,7 +151,8 @@ async fn an_old_version_is_a_conflict_and_none_is_invalid() {
     let home = Home::new();
     let made = home.made(POLICIES, &policy("one")).await;
     let one = at(POLICIES, "one");
-    home.merge(&one, &json!({"metadata": {"labels": {"a": "b"}}})).await;
+    home.merge(&one, &json!({"metadata": {"labels": {"a": "b"}}}))
+        .await;
     let (code, status) = home.put(&one, &made).await;
     assert_eq!((code, &status["reason"]), (409, &json!("Conflict")));
     assert_eq!(
@@ -139,17 +168,31 @@ async fn an_old_version_is_a_conflict_and_none_is_invalid() {
          an update"
     );
     let old = made["metadata"]["resourceVersion"].clone();
-    let (code, _) = home.merge(&one, &json!({"metadata": {"resourceVersion": old}, "spec": {"serverRef": {"name": "x"}}})).await;
+    let (code, _) = home
+        .merge(
+            &one,
+            &json!({"metadata": {"resourceVersion": old}, "spec": {"serverRef": {"name": "x"}}}),
+        )
+        .await;
     assert_eq!(code, 409, "a patch may name a version");
-    let (code, status) = home.merge(&one, &json!({"metadata": {"uid": "other"}})).await;
+    let (code, status) = home
+        .merge(&one, &json!({"metadata": {"uid": "other"}}))
+        .await;
     assert_eq!(code, 409);
-    assert!(status["message"].as_str().unwrap().contains("UID in precondition: other"), "{status}");
-    let (code, _) = home.put(&at(POLICIES, "none"), &{
-        let mut none = made.clone();
-        none["metadata"]["name"] = "none".into();
-        none
-    })
-    .await;
+    assert!(
+        status["message"]
+            .as_str()
+            .unwrap()
+            .contains("UID in precondition: other"),
+        "{status}"
+    );
+    let (code, _) = home
+        .put(&at(POLICIES, "none"), &{
+            let mut none = made.clone();
+            none["metadata"]["name"] = "none".into();
+            none
+        })
+        .await;
     assert_eq!(code, 404, "an update makes nothing");
     let (code, status) = home.put(&at(POLICIES, "two"), &made).await;
     assert_eq!(code, 400);
@@ -171,9 +214,16 @@ async fn finalizers_hold_an_object_until_the_last_has_gone() {
     assert_eq!(deleting["kind"], "RoutingPolicy");
     assert!(deleting["metadata"]["deletionTimestamp"].is_string());
     let (_, again) = home.delete(&one).await;
-    assert_eq!(version(&again), version(&deleting), "asked for once is enough");
+    assert_eq!(
+        version(&again),
+        version(&deleting),
+        "asked for once is enough"
+    );
     let (code, status) = home
-        .merge(&one, &json!({"metadata": {"finalizers": ["relay.dev/a", "relay.dev/b", "relay.dev/c"]}}))
+        .merge(
+            &one,
+            &json!({"metadata": {"finalizers": ["relay.dev/a", "relay.dev/b", "relay.dev/c"]}}),
+        )
         .await;
     assert_eq!(code, 422);
     assert!(
@@ -182,9 +232,16 @@ async fn finalizers_hold_an_object_until_the_last_has_gone() {
         ),
         "{status}"
     );
-    let (_, held) = home.merge(&one, &json!({"metadata": {"finalizers": ["relay.dev/b"]}})).await;
+    let (_, held) = home
+        .merge(&one, &json!({"metadata": {"finalizers": ["relay.dev/b"]}}))
+        .await;
     assert_eq!(held["metadata"]["finalizers"], json!(["relay.dev/b"]));
-    let (code, last) = home.json_patch(&one, &json!([{"op": "remove", "path": "/metadata/finalizers"}])).await;
+    let (code, last) = home
+        .json_patch(
+            &one,
+            &json!([{"op": "remove", "path": "/metadata/finalizers"}]),
+        )
+        .await;
     assert_eq!(code, 200, "{last}");
     assert_eq!(home.get(&one).await.0, 404);
 }
@@ -195,17 +252,30 @@ async fn preconditions_of_a_delete_are_kept() {
     let made = home.made(POLICIES, &policy("one")).await;
     let one = at(POLICIES, "one");
     for (preconditions, said) in [
-        (json!({"uid": "other"}), "the UID in the precondition (other) does not match the UID in record"),
-        (json!({"resourceVersion": "1"}), "the ResourceVersion in the precondition (1) does not match"),
+        (
+            json!({"uid": "other"}),
+            "the UID in the precondition (other) does not match the UID in record",
+        ),
+        (
+            json!({"resourceVersion": "1"}),
+            "the ResourceVersion in the precondition (1) does not match",
+        ),
     ] {
-        let (code, status) = home.delete_with(&one, &json!({"preconditions": preconditions})).await;
+        let (code, status) = home
+            .delete_with(&one, &json!({"preconditions": preconditions}))
+            .await;
         assert_eq!((code, &status["reason"]), (409, &json!("Conflict")));
-        assert!(status["message"].as_str().unwrap().contains(said), "{status}");
+        assert!(
+            status["message"].as_str().unwrap().contains(said),
+            "{status}"
+        );
     }
     let right = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
         "gracePeriodSeconds": 0, "preconditions": {"uid": made["metadata"]["uid"]}});
     assert_eq!(home.delete_with(&one, &right).await.0, 200);
-    let (code, status) = home.delete_with(&one, &json!({"propagationPolicy": "Sideways"})).await;
+    let (code, status) = home
+        .delete_with(&one, &json!({"propagationPolicy": "Sideways"}))
+        .await;
     assert_eq!((code, &status["reason"]), (422, &json!("Invalid")));
 }
 
@@ -224,34 +294,92 @@ async fn what_is_wrong_is_said_first_and_alone_or_all_at_once() {
     let mut wrong = policy("Not_A_Name");
     wrong["spec"]["tiers"][0]["name"] = 7.into();
     let (code, status) = home.post(POLICIES, &wrong).await;
-    assert_eq!((code, &status["reason"]), (422, &json!("Invalid")), "{status}");
+    assert_eq!(
+        (code, &status["reason"]),
+        (422, &json!("Invalid")),
+        "{status}"
+    );
     let causes = status["details"]["causes"].as_array().unwrap();
-    let fields: Vec<_> = causes.iter().map(|cause| cause["field"].as_str().unwrap()).collect();
-    assert!(fields.contains(&"metadata.name") && fields.contains(&"spec.tiers[0].name"), "{fields:?}");
-    assert!(status["message"].as_str().unwrap().starts_with("RoutingPolicy.relay.dev \"Not_A_Name\" is invalid: ["));
+    let fields: Vec<_> = causes
+        .iter()
+        .map(|cause| cause["field"].as_str().unwrap())
+        .collect();
+    assert!(
+        fields.contains(&"metadata.name") && fields.contains(&"spec.tiers[0].name"),
+        "{fields:?}"
+    );
+    assert!(
+        status["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("RoutingPolicy.relay.dev \"Not_A_Name\" is invalid: [")
+    );
     let (code, status) = home
-        .send("POST", POLICIES, ("application/json", r#"{"kind": "RoutingPolicy", "kind": "x"}"#.to_owned()))
+        .send(
+            "POST",
+            POLICIES,
+            (
+                "application/json",
+                r#"{"kind": "RoutingPolicy", "kind": "x"}"#.to_owned(),
+            ),
+        )
         .await;
     assert_eq!(code, 400);
-    assert_eq!(status["message"], "strict decoding error: duplicate field \"kind\"");
+    assert_eq!(
+        status["message"],
+        "strict decoding error: duplicate field \"kind\""
+    );
     home.made(POLICIES, &policy("two")).await;
-    let (code, status) = home.merge(&at(POLICIES, "two"), &json!({"spec": {"colour": "red"}})).await;
-    assert_eq!((code, &status["details"]["causes"][0]["field"]), (422, &json!("patch")));
-    assert!(status["message"].as_str().unwrap().ends_with("strict decoding error: unknown field \"spec.colour\""));
+    let (code, status) = home
+        .merge(&at(POLICIES, "two"), &json!({"spec": {"colour": "red"}}))
+        .await;
+    assert_eq!(
+        (code, &status["details"]["causes"][0]["field"]),
+        (422, &json!("patch"))
+    );
+    assert!(
+        status["message"]
+            .as_str()
+            .unwrap()
+            .ends_with("strict decoding error: unknown field \"spec.colour\"")
+    );
 }
 
 #[tokio::test]
 async fn objects_that_are_no_object_of_the_kind_are_refused() {
     let home = Home::new();
     for (change, code, said) in [
-        (json!({"apiVersion": "relay.dev/v2"}), 400, "the API version in the data (relay.dev/v2) does not match the expected API version (relay.dev/v1alpha1)"),
-        (json!({"kind": "LayaServer"}), 422, "RoutingPolicy.relay.dev \"one\" is invalid: kind: Invalid value: \"LayaServer\": must be RoutingPolicy"),
-        (json!({"metadata": {"name": "one", "namespace": "other"}}), 400, "the namespace of the provided object does not match the namespace sent on the request"),
-        (json!({"metadata": {"name": "one", "labels": {"a": 1}}}), 400, "RoutingPolicy in version \"v1alpha1\" cannot be handled as a RoutingPolicy: json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string"),
-        (json!({"metadata": {"name": "one", "resourceVersion": "5"}}), 500, "resourceVersion should not be set on objects to be created"),
+        (
+            json!({"apiVersion": "relay.dev/v2"}),
+            400,
+            "the API version in the data (relay.dev/v2) does not match the expected API version (relay.dev/v1alpha1)",
+        ),
+        (
+            json!({"kind": "LayaServer"}),
+            422,
+            "RoutingPolicy.relay.dev \"one\" is invalid: kind: Invalid value: \"LayaServer\": must be RoutingPolicy",
+        ),
+        (
+            json!({"metadata": {"name": "one", "namespace": "other"}}),
+            400,
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ),
+        (
+            json!({"metadata": {"name": "one", "labels": {"a": 1}}}),
+            400,
+            "RoutingPolicy in version \"v1alpha1\" cannot be handled as a RoutingPolicy: json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string",
+        ),
+        (
+            json!({"metadata": {"name": "one", "resourceVersion": "5"}}),
+            500,
+            "resourceVersion should not be set on objects to be created",
+        ),
     ] {
         let mut object = policy("one");
-        object.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        object
+            .as_object_mut()
+            .unwrap()
+            .extend(change.as_object().unwrap().clone());
         let (got, status) = home.post(POLICIES, &object).await;
         assert_eq!((got, status["message"].as_str().unwrap()), (code, said));
     }
@@ -261,11 +389,20 @@ async fn objects_that_are_no_object_of_the_kind_are_refused() {
         ("kind: RoutingPolicy", "text/plain", 415),
         ("k8s\u{0}", "application/vnd.kubernetes.protobuf", 415),
     ] {
-        let (got, status) = home.send("POST", POLICIES, (media_type, body.to_owned())).await;
+        let (got, status) = home
+            .send("POST", POLICIES, (media_type, body.to_owned()))
+            .await;
         assert_eq!(got, code, "{body}: {status}");
     }
     let (code, made) = home
-        .send("POST", POLICIES, ("application/yaml", serde_json::to_string_pretty(&policy("yaml")).unwrap()))
+        .send(
+            "POST",
+            POLICIES,
+            (
+                "application/yaml",
+                serde_json::to_string_pretty(&policy("yaml")).unwrap(),
+            ),
+        )
         .await;
     assert_eq!(code, 201, "{made}");
 }
@@ -273,7 +410,9 @@ async fn objects_that_are_no_object_of_the_kind_are_refused() {
 #[tokio::test]
 async fn a_dry_run_says_what_would_be_and_stores_nothing() {
     let home = Home::new();
-    let (code, would) = home.post(&format!("{POLICIES}?dryRun=All"), &policy("one")).await;
+    let (code, would) = home
+        .post(&format!("{POLICIES}?dryRun=All"), &policy("one"))
+        .await;
     assert_eq!(code, 201);
     assert_eq!(would["metadata"]["generation"], 1);
     assert_eq!(would["metadata"].get("resourceVersion"), None);
@@ -281,14 +420,22 @@ async fn a_dry_run_says_what_would_be_and_stores_nothing() {
     let made = home.made(POLICIES, &policy("one")).await;
     let one = format!("{POLICIES}/one");
     let (_, would) = home
-        .merge(&format!("{one}?dryRun=All"), &json!({"spec": {"serverRef": {"name": "x"}}}))
+        .merge(
+            &format!("{one}?dryRun=All"),
+            &json!({"spec": {"serverRef": {"name": "x"}}}),
+        )
         .await;
     assert_eq!(would["metadata"]["generation"], 2);
     assert_eq!(version(&would), version(&made));
     assert_eq!(home.delete(&format!("{one}?dryRun=All")).await.0, 200);
-    assert_eq!(home.delete_with(&one, &json!({"dryRun": ["All"]})).await.0, 200);
+    assert_eq!(
+        home.delete_with(&one, &json!({"dryRun": ["All"]})).await.0,
+        200
+    );
     assert_eq!(home.get(&one).await, (200, made));
-    let (code, _) = home.post(&format!("{POLICIES}?dryRun=All"), &policy("one")).await;
+    let (code, _) = home
+        .post(&format!("{POLICIES}?dryRun=All"), &policy("one"))
+        .await;
     assert_eq!(code, 409);
 }
 
@@ -298,16 +445,35 @@ async fn patches_are_those_of_a_custom_resource() {
     home.made(POLICIES, &policy("one")).await;
     let one = at(POLICIES, "one");
     let (code, changed) = home
-        .json_patch(&one, &json!([{"op": "test", "path": "/spec/serverRef/name", "value": "main"},
-            {"op": "replace", "path": "/spec/serverRef/name", "value": "x"}]))
+        .json_patch(
+            &one,
+            &json!([{"op": "test", "path": "/spec/serverRef/name", "value": "main"},
+            {"op": "replace", "path": "/spec/serverRef/name", "value": "x"}]),
+        )
         .await;
-    assert_eq!((code, &changed["spec"]["serverRef"]["name"]), (200, &json!("x")));
+    assert_eq!(
+        (code, &changed["spec"]["serverRef"]["name"]),
+        (200, &json!("x"))
+    );
     let (code, status) = home
-        .json_patch(&one, &json!([{"op": "test", "path": "/spec/serverRef/name", "value": "main"}]))
+        .json_patch(
+            &one,
+            &json!([{"op": "test", "path": "/spec/serverRef/name", "value": "main"}]),
+        )
         .await;
-    assert_eq!((code, &status["message"]), (422, &json!("the server rejected our request due to an error in our request")));
+    assert_eq!(
+        (code, &status["message"]),
+        (
+            422,
+            &json!("the server rejected our request due to an error in our request")
+        )
+    );
     let (code, status) = home
-        .send("PATCH", &one, ("application/strategic-merge-patch+json", "{}".to_owned()))
+        .send(
+            "PATCH",
+            &one,
+            ("application/strategic-merge-patch+json", "{}".to_owned()),
+        )
         .await;
     assert_eq!(code, 415);
     assert_eq!(
@@ -328,17 +494,27 @@ async fn a_server_is_scaled_through_its_scale() {
     let scale = format!("{SERVERS}/main/scale");
     let (code, shown) = home.get(&scale).await;
     assert_eq!(code, 200);
-    assert_eq!((&shown["kind"], &shown["apiVersion"]), (&json!("Scale"), &json!("autoscaling/v1")));
+    assert_eq!(
+        (&shown["kind"], &shown["apiVersion"]),
+        (&json!("Scale"), &json!("autoscaling/v1"))
+    );
     assert_eq!(shown["spec"], json!({"replicas": 1}));
     let mut wanted = shown.clone();
     wanted["spec"]["replicas"] = 3.into();
     let (code, scaled) = home.put(&scale, &wanted).await;
-    assert_eq!((code, &scaled["spec"]["replicas"]), (200, &json!(3)), "{scaled}");
+    assert_eq!(
+        (code, &scaled["spec"]["replicas"]),
+        (200, &json!(3)),
+        "{scaled}"
+    );
     let (_, object) = home.get(&at(SERVERS, "main")).await;
     assert_eq!(object["spec"]["replicas"], 3);
     assert_eq!(object["metadata"]["generation"], 2);
     let entries = object["metadata"]["managedFields"].as_array().unwrap();
-    assert!(entries.iter().any(|entry| entry["subresource"] == "scale"), "{entries:?}");
+    assert!(
+        entries.iter().any(|entry| entry["subresource"] == "scale"),
+        "{entries:?}"
+    );
     let (code, scaled) = home.merge(&scale, &json!({"spec": {"replicas": 2}})).await;
     assert_eq!((code, &scaled["spec"]["replicas"]), (200, &json!(2)));
     assert_eq!(home.put(&scale, &wanted).await.0, 409, "of an old version");
@@ -363,10 +539,24 @@ async fn a_revision_keeps_its_data_for_ever() {
     let one = at(REVISIONS, "policy-1");
     let (code, status) = home.merge(&one, &json!({"data": {"x": "z"}})).await;
     assert_eq!(code, 422);
-    assert!(status["message"].as_str().unwrap().ends_with("field is immutable"), "{status}");
-    let (code, _) = home.merge(&one, &json!({"revision": 2, "metadata": {"labels": {"a": "b"}}})).await;
+    assert!(
+        status["message"]
+            .as_str()
+            .unwrap()
+            .ends_with("field is immutable"),
+        "{status}"
+    );
+    let (code, _) = home
+        .merge(
+            &one,
+            &json!({"revision": 2, "metadata": {"labels": {"a": "b"}}}),
+        )
+        .await;
     assert_eq!(code, 200);
-    for (field, value, wanted) in [("data", Value::Null, "data"), ("revision", json!(-1), "revision")] {
+    for (field, value, wanted) in [
+        ("data", Value::Null, "data"),
+        ("revision", json!(-1), "revision"),
+    ] {
         let mut bad = revision.clone();
         bad["metadata"]["name"] = "other".into();
         bad[field] = value;
@@ -380,15 +570,30 @@ async fn a_revision_keeps_its_data_for_ever() {
 async fn namespaces_can_be_made_and_hold_their_own_names() {
     let home = Home::new();
     let (code, namespace) = home.get("/api/v1/namespaces/default").await;
-    assert_eq!((code, &namespace["status"]["phase"]), (200, &json!("Active")));
+    assert_eq!(
+        (code, &namespace["status"]["phase"]),
+        (200, &json!("Active"))
+    );
     let other = "/apis/relay.dev/v1alpha1/namespaces/team/routingpolicies";
     let (code, status) = home.post(other, &policy("one")).await;
-    assert_eq!((code, &status["message"]), (404, &json!("namespaces \"team\" not found")));
-    home.made("/api/v1/namespaces", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})).await;
+    assert_eq!(
+        (code, &status["message"]),
+        (404, &json!("namespaces \"team\" not found"))
+    );
+    home.made(
+        "/api/v1/namespaces",
+        &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}),
+    )
+    .await;
     home.made(other, &policy("one")).await;
     home.made(POLICIES, &policy("one")).await;
     let (_, all) = home.get("/apis/relay.dev/v1alpha1/routingpolicies").await;
-    let places: Vec<_> = all["items"].as_array().unwrap().iter().map(|item| item["metadata"]["namespace"].clone()).collect();
+    let places: Vec<_> = all["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["metadata"]["namespace"].clone())
+        .collect();
     assert_eq!(places, ["default", "team"]);
     assert_eq!(home.delete("/api/v1/namespaces/team").await.0, 200);
     assert_eq!(home.get(&at(other, "one")).await.0, 404);
@@ -402,9 +607,14 @@ async fn what_is_owned_goes_with_its_last_owner() {
     let home = Home::new();
     let owner = home.made(POLICIES, &policy("one")).await;
     let second = home.made(POLICIES, &policy("two")).await;
-    let reference = |owner: &Value| json!({"apiVersion": "relay.dev/v1alpha1", "kind": "RoutingPolicy",
-        "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]});
-    for (name, owners) in [("a", json!([reference(&owner)])), ("b", json!([reference(&owner), reference(&second)]))] {
+    let reference = |owner: &Value| {
+        json!({"apiVersion": "relay.dev/v1alpha1", "kind": "RoutingPolicy",
+        "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]})
+    };
+    for (name, owners) in [
+        ("a", json!([reference(&owner)])),
+        ("b", json!([reference(&owner), reference(&second)])),
+    ] {
         let revision = json!({
             "apiVersion": "apps/v1", "kind": "ControllerRevision", "data": {}, "revision": 1,
             "metadata": {"name": name, "ownerReferences": owners},
@@ -414,8 +624,15 @@ async fn what_is_owned_goes_with_its_last_owner() {
     home.delete(&at(POLICIES, "one")).await;
     assert_eq!(home.get(&at(REVISIONS, "a")).await.0, 404);
     let (code, left) = home.get(&at(REVISIONS, "b")).await;
-    assert_eq!((code, &left["metadata"]["ownerReferences"][0]["name"]), (200, &json!("two")));
-    home.delete_with(&at(POLICIES, "two"), &json!({"propagationPolicy": "Orphan"})).await;
+    assert_eq!(
+        (code, &left["metadata"]["ownerReferences"][0]["name"]),
+        (200, &json!("two"))
+    );
+    home.delete_with(
+        &at(POLICIES, "two"),
+        &json!({"propagationPolicy": "Orphan"}),
+    )
+    .await;
     let (code, left) = home.get(&at(REVISIONS, "b")).await;
     assert_eq!((code, left["metadata"].get("ownerReferences")), (200, None));
 }
@@ -428,7 +645,9 @@ async fn many_are_deleted_by_selector() {
         object["metadata"]["labels"] = json!({"l": label});
         home.made(POLICIES, &object).await;
     }
-    let (code, gone) = home.delete(&format!("{POLICIES}?labelSelector=l%3Dx")).await;
+    let (code, gone) = home
+        .delete(&format!("{POLICIES}?labelSelector=l%3Dx"))
+        .await;
     assert_eq!(code, 200);
     assert_eq!(gone["items"].as_array().map(Vec::len), Some(2));
     let (_, left) = home.get(POLICIES).await;

@@ -60,11 +60,20 @@ fn expect(model: &mut BTreeMap<usize, Known>, step: &Step) -> u16 {
         if model.contains_key(at) {
             return 409;
         }
-        let known = Known { wish: 0, label: None, status: None, generation: 1, held: false, deleting: false };
+        let known = Known {
+            wish: 0,
+            label: None,
+            status: None,
+            generation: 1,
+            held: false,
+            deleting: false,
+        };
         model.insert(*at, known);
         return 201;
     }
-    let Some(known) = model.get_mut(at) else { return 404 };
+    let Some(known) = model.get_mut(at) else {
+        return 404;
+    };
     match step {
         Step::Create(_) => {}
         Step::Wish(_, value) => {
@@ -111,8 +120,17 @@ async fn take(home: &Home, step: &Step) -> u16 {
             let patch = json!({"status": {"observedGeneration": value}});
             home.merge(&format!("{}/status", one(number)), &patch).await
         }
-        Step::Hold(number) => home.merge(&one(number), &json!({"metadata": {"finalizers": ["relay.dev/x"]}})).await,
-        Step::Free(number) => home.merge(&one(number), &json!({"metadata": {"finalizers": null}})).await,
+        Step::Hold(number) => {
+            home.merge(
+                &one(number),
+                &json!({"metadata": {"finalizers": ["relay.dev/x"]}}),
+            )
+            .await
+        }
+        Step::Free(number) => {
+            home.merge(&one(number), &json!({"metadata": {"finalizers": null}}))
+                .await
+        }
         Step::Delete(number) => home.delete(&one(number)).await,
     };
     code
@@ -134,17 +152,30 @@ async fn check(steps: Vec<Step>) {
     }
     let (_, list) = home.get(POLICIES).await;
     let items = list["items"].as_array().unwrap();
-    let names: Vec<_> = items.iter().map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(names, model.keys().map(|number| name(*number)).collect::<Vec<_>>());
+    let names: Vec<_> = items
+        .iter()
+        .map(|item| item["metadata"]["name"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        names,
+        model.keys().map(|number| name(*number)).collect::<Vec<_>>()
+    );
     for (item, known) in items.iter().zip(model.values()) {
         assert_eq!(item["metadata"]["generation"], known.generation, "{item}");
-        assert_eq!(item["spec"]["serverRef"]["name"], format!("s{}", known.wish));
-        let status = item.get("status").map(|status| status["observedGeneration"].as_u64());
+        assert_eq!(
+            item["spec"]["serverRef"]["name"],
+            format!("s{}", known.wish)
+        );
+        let status = item
+            .get("status")
+            .map(|status| status["observedGeneration"].as_u64());
         assert_eq!(status, known.status.map(|value| Some(u64::from(value))));
     }
     // Replayed, the feed is the list, and each version is above the one before.
     let mut replayed = BTreeMap::new();
-    let mut watch = home.watch(&format!("{POLICIES}?watch=1&resourceVersion={start}")).await;
+    let mut watch = home
+        .watch(&format!("{POLICIES}?watch=1&resourceVersion={start}"))
+        .await;
     let mut seen = start;
     while seen < last {
         let event = watch.next().await.unwrap();

@@ -28,7 +28,9 @@ pub struct Hand(Arc<Mutex<Timestamp>>);
 
 impl Hand {
     pub fn new() -> Self {
-        Self(Arc::new(Mutex::new("2026-11-30T12:00:00Z".parse().unwrap())))
+        Self(Arc::new(Mutex::new(
+            "2026-11-30T12:00:00Z".parse().unwrap(),
+        )))
     }
 
     pub fn forward(&self, hours: i64) {
