@@ -20,8 +20,6 @@ pub(crate) enum Play {
     Pass,
     /// No connection.
     Refuse,
-    /// No answer.
-    Hang,
     /// This answer; seconds of `Retry-After`, if any.
     Answer(u16, Option<u32>),
     /// It goes through, and this is replaced in what comes back.
@@ -104,7 +102,6 @@ impl Service<Request<Body>> for Proxy {
             match play {
                 Play::Pass => send(request).await,
                 Play::Refuse => Err("connection refused".into()),
-                Play::Hang => std::future::pending().await,
                 Play::Answer(code, after) => {
                     let text = format!(
                         r#"{{"kind":"Status","apiVersion":"v1","status":"Failure","code":{code},"reason":"Played","message":"as the test plays it"}}"#
