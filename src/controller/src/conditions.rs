@@ -60,9 +60,16 @@ impl Conditions {
         self.list.retain(|condition| condition.type_ != kind.as_str());
     }
 
-    /// As the object should have them.
+    /// As the object should have them: in the order of [`ConditionType::ALL`], so that the same state is the same status
+    /// however it was reached. Types of a newer program come last.
     #[must_use]
-    pub fn into_list(self) -> Vec<Condition> {
+    pub fn into_list(mut self) -> Vec<Condition> {
+        let known = |condition: &Condition| {
+            let all = ConditionType::ALL.iter();
+            let at = all.clone().position(|kind| kind.as_str() == condition.type_);
+            at.unwrap_or(all.len())
+        };
+        self.list.sort_by_key(known);
         self.list
     }
 }
@@ -109,6 +116,19 @@ mod tests {
         assert_eq!(third.clone().into_list()[0].last_transition_time, at("2026-11-30T10:10:00Z"));
         third.remove(ConditionType::Ready);
         assert!(third.into_list().is_empty());
+    }
+
+    #[test]
+    fn the_order_does_not_tell_how_a_state_was_reached() {
+        use ConditionType::{Accepted, Ready, Stalled};
+        let order = |kinds: [ConditionType; 3]| {
+            let mut conditions = Conditions::of(&[], Some(1), at("2026-11-30T10:00:00Z"));
+            for kind in kinds {
+                conditions.set(kind, ConditionStatus::True, Reason::Observed, "");
+            }
+            conditions.into_list()
+        };
+        assert_eq!(order([Accepted, Ready, Stalled]), order([Stalled, Accepted, Ready]));
     }
 
     #[test]

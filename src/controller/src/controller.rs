@@ -134,9 +134,9 @@ impl Controller {
         );
         let (driver, feed) = Driver::new(policies, context, queue.clone(), compared);
         let policies = feed.store();
-        self.cache("RoutingPolicy", feed.store());
-        self.cache("LayaServer", servers.store());
-        self.cache("ControllerRevision", revisions.store());
+        self.cache("RoutingPolicy", feed.complete());
+        self.cache("LayaServer", servers.complete());
+        self.cache("ControllerRevision", revisions.complete());
         let changed = driver.clone();
         self.tasks.spawn(feed.run(move |change| changed.changed(change)));
         let pushed = queue.clone();
@@ -165,13 +165,10 @@ impl Controller {
         }));
     }
 
-    fn cache<K>(&mut self, kind: &'static str, store: kube::runtime::reflector::Store<K>)
-    where
-        K: kube::Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
-    {
+    fn cache(&mut self, kind: &'static str, mut complete: watch::Receiver<bool>) {
         let complete = async move {
             // Fails only when the feed is gone, that is when everything ends.
-            let _ = store.wait_until_ready().await;
+            let _ = complete.wait_for(|complete| *complete).await;
         };
         self.caches.push((kind, Box::pin(complete)));
     }

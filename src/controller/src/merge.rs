@@ -70,6 +70,12 @@ where
         self.store.clone()
     }
 
+    /// Whether every namespace was listed once: from then on “not in the cache” means something.
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
+        self.early.is_none()
+    }
+
     /// Takes what watch number `source` brought.
     pub fn take(&mut self, source: usize, event: Event<K>) -> Vec<Change<K>> {
         match event {
@@ -212,7 +218,9 @@ mod tests {
     }
 
     fn ready(merge: &Merge<ConfigMap>) -> bool {
-        merge.store().wait_until_ready().now_or_never().is_some()
+        let ready = merge.store().wait_until_ready().now_or_never().is_some();
+        assert_eq!(ready, merge.is_complete());
+        ready
     }
 
     fn list(merge: &mut Merge<ConfigMap>, source: usize, objects: Vec<ConfigMap>) -> Vec<String> {

@@ -114,6 +114,7 @@ fn driver(fence: Fence) -> Arc<Driver<Odd>> {
         let mut object: Value = serde_json::from_slice(&body)?;
         object["metadata"]["resourceVersion"] = json!("42");
         object["metadata"]["uid"] = json!("u1");
+        object["metadata"]["generation"] = json!(3);
         object["spec"] = json!({});
         Ok::<_, BoxError>(Response::new(Full::new(bytes::Bytes::from(object.to_string()))))
     });

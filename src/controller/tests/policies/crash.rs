@@ -33,10 +33,7 @@ async fn fault_09_killed_before_and_after_every_write_the_end_is_the_same(world:
         let points = Points::default();
         let faults = points.stopping(at);
         let name = format!("killed-{at}");
-        let end = {
-            let killed = kill_when_stopped(&world, &name, &points, &faults);
-            killed.await
-        };
+        let end = kill_when_stopped(&world, &name, &points, &faults).await;
         assert_eq!(end, expected, "killed at point {at}: {:?}", points.log.lock().unwrap().get(at));
     }
 }

@@ -18,6 +18,12 @@ struct Stored {
     created: u64,
 }
 
+impl Stored {
+    fn uid(&self) -> String {
+        format!("document {}", self.created)
+    }
+}
+
 /// The object API as far as it matters: the policy and its documents.
 #[derive(Debug)]
 struct World {
@@ -120,16 +126,16 @@ impl World {
             match self.documents.get(&wanted) {
                 None => Presence::Absent,
                 Some(stored) if stored.owner == self.uid() => Presence::Stored,
-                Some(_) => Presence::Unusable {
-                    name: wanted.clone(),
-                    uid: wanted,
+                Some(stored) => Presence::Unusable {
+                    uid: stored.uid(),
+                    name: wanted,
                 },
             }
         };
         let second = |created: u64| jiff::Timestamp::from_second(1_796_000_000 + i64::try_from(created).unwrap()).unwrap();
         let documents = cache.iter().map(|(name, stored)| Document {
             name: name.clone(),
-            uid: name.clone(),
+            uid: stored.uid(),
             owner: Some(stored.owner.clone()),
             created: second(stored.created),
             version: stored.created,
@@ -172,7 +178,11 @@ impl World {
                 };
                 self.documents.entry(format!("rp-team-{revision}")).or_insert(stored);
             }
-            Action::DeleteRevision { name, .. } => {
+            Action::DeleteRevision { name, uid, .. } => {
+                // The API removes what has the uid, and nothing else that has the name by now.
+                if self.documents.get(name).is_none_or(|stored| stored.uid() != *uid) {
+                    return;
+                }
                 let accepted = self.accepted().map(|revision| format!("rp-team-{revision}"));
                 let own = self.documents.get(name).is_some_and(|stored| stored.owner == self.uid());
                 assert!(!own || accepted.as_ref() != Some(name), "the accepted revision is never removed");
