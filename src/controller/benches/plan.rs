@@ -8,7 +8,9 @@ use std::time::Duration;
 use api::kinds::RoutingPolicy;
 use controller::clock::Now;
 use controller::reconciler::{Reconciler, Seen};
-use controller::routingpolicy::{Checked, Observation, Presence, RoutingPolicies, ServerState, compile};
+use controller::routingpolicy::{
+    Checked, Observation, Presence, RoutingPolicies, ServerState, compile,
+};
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::json;
 

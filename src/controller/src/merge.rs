@@ -128,7 +128,11 @@ where
             self.writer.apply_watcher_event(&Event::InitApply(object));
         }
         self.writer.apply_watcher_event(&Event::InitDone);
-        self.store.state().into_iter().map(Change::Applied).collect()
+        self.store
+            .state()
+            .into_iter()
+            .map(Change::Applied)
+            .collect()
     }
 
     /// An event about something older than what is cached: it was sent twice, or overtaken.
@@ -235,7 +239,10 @@ mod tests {
     #[test]
     fn is_ready_once_every_namespace_was_listed() {
         let mut merge = Merge::new(vec![Some("north".to_owned()), Some("south".to_owned())]);
-        assert_eq!(list(&mut merge, 0, vec![object("north", "a", "u1", 1)]), [""; 0]);
+        assert_eq!(
+            list(&mut merge, 0, vec![object("north", "a", "u1", 1)]),
+            [""; 0]
+        );
         for event in [
             Event::Apply(object("north", "b", "u2", 2)),
             Event::Apply(object("north", "d", "u4", 2)),
@@ -252,10 +259,18 @@ mod tests {
     #[test]
     fn fault_05_a_deletion_that_nobody_watched_is_told_by_the_next_list() {
         let mut merge = Merge::new(vec![Some("north".to_owned()), Some("south".to_owned())]);
-        let _ = list(&mut merge, 0, vec![object("north", "a", "u1", 1), object("north", "b", "u2", 2)]);
+        let _ = list(
+            &mut merge,
+            0,
+            vec![object("north", "a", "u1", 1), object("north", "b", "u2", 2)],
+        );
         let _ = list(&mut merge, 1, vec![object("south", "c", "u3", 3)]);
         let again = list(&mut merge, 0, vec![object("north", "b", "u2", 2)]);
-        assert_eq!(again, ["+b/u2", "-a/u1"], "and nothing of the other namespace");
+        assert_eq!(
+            again,
+            ["+b/u2", "-a/u1"],
+            "and nothing of the other namespace"
+        );
         assert_eq!(merge.store().len(), 2);
     }
 
@@ -263,11 +278,26 @@ mod tests {
     fn fault_08_events_that_come_twice_or_late_change_nothing() {
         let mut merge = Merge::new(vec![None]);
         let _ = list(&mut merge, 0, vec![object("north", "a", "u1", 5)]);
-        assert_eq!(told(&merge.take(0, Event::Apply(object("north", "a", "u1", 7)))), ["+a/u1"]);
-        assert_eq!(told(&merge.take(0, Event::Apply(object("north", "a", "u1", 6)))), [""; 0]);
-        assert_eq!(told(&merge.take(0, Event::Delete(object("north", "a", "u0", 4)))), [""; 0]);
-        assert_eq!(told(&merge.take(0, Event::Delete(object("north", "a", "u1", 8)))), ["-a/u1"]);
-        assert_eq!(told(&merge.take(0, Event::Delete(object("north", "a", "u1", 8)))), [""; 0]);
+        assert_eq!(
+            told(&merge.take(0, Event::Apply(object("north", "a", "u1", 7)))),
+            ["+a/u1"]
+        );
+        assert_eq!(
+            told(&merge.take(0, Event::Apply(object("north", "a", "u1", 6)))),
+            [""; 0]
+        );
+        assert_eq!(
+            told(&merge.take(0, Event::Delete(object("north", "a", "u0", 4)))),
+            [""; 0]
+        );
+        assert_eq!(
+            told(&merge.take(0, Event::Delete(object("north", "a", "u1", 8)))),
+            ["-a/u1"]
+        );
+        assert_eq!(
+            told(&merge.take(0, Event::Delete(object("north", "a", "u1", 8)))),
+            [""; 0]
+        );
     }
 
     #[test]

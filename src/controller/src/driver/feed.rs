@@ -86,9 +86,13 @@ where
                     if let Some(count) = self.errors.recovered() {
                         tracing::info!(kind = self.kind, failures = count, "the watch works again");
                     }
-                    self.merge.take(at, event).into_iter().for_each(&mut changed);
+                    self.merge
+                        .take(at, event)
+                        .into_iter()
+                        .for_each(&mut changed);
                     if self.merge.is_complete() {
-                        self.complete.send_if_modified(|complete| !std::mem::replace(complete, true));
+                        self.complete
+                            .send_if_modified(|complete| !std::mem::replace(complete, true));
                     }
                 }
                 Err(error) => self.failed(&error),
@@ -99,7 +103,12 @@ where
     fn failed(&self, error: &watcher::Error) {
         self.metrics.watch_restarted(&self.kind, cause(error));
         if let Some(count) = self.errors.occurred() {
-            tracing::warn!(kind = self.kind, count, error = causes(error), "the watch failed and begins anew");
+            tracing::warn!(
+                kind = self.kind,
+                count,
+                error = causes(error),
+                "the watch failed and begins anew"
+            );
         }
     }
 }

@@ -71,7 +71,11 @@ impl Reconciler for Odd {
     }
 
     fn check(&self, object: &RoutingPolicy, _: &Now) {
-        assert_ne!(object.metadata.name.as_deref(), Some("panics"), "on purpose");
+        assert_ne!(
+            object.metadata.name.as_deref(),
+            Some("panics"),
+            "on purpose"
+        );
     }
 
     async fn observe(&self, object: &RoutingPolicy, (): &()) -> Result<Looked, Failure> {
@@ -88,7 +92,11 @@ impl Reconciler for Odd {
             ..RoutingPolicyStatus::default()
         };
         Plan {
-            actions: if destroys { vec![Destroy, Destroy, Destroy] } else { Vec::new() },
+            actions: if destroys {
+                vec![Destroy, Destroy, Destroy]
+            } else {
+                Vec::new()
+            },
             status: seen.status(status),
             events: Vec::new(),
             requeue: Requeue::Steady,
@@ -100,7 +108,11 @@ impl Reconciler for Odd {
         Ok(())
     }
 
-    fn failed(_: &RoutingPolicy, failure: &Seen<Failure>, _: &Now) -> Observed<RoutingPolicyStatus> {
+    fn failed(
+        _: &RoutingPolicy,
+        failure: &Seen<Failure>,
+        _: &Now,
+    ) -> Observed<RoutingPolicyStatus> {
         failure.status(RoutingPolicyStatus::default())
     }
 
@@ -116,12 +128,19 @@ fn driver(fence: Fence) -> Arc<Driver<Odd>> {
         object["metadata"]["uid"] = json!("u1");
         object["metadata"]["generation"] = json!(3);
         object["spec"] = json!({});
-        Ok::<_, BoxError>(Response::new(Full::new(bytes::Bytes::from(object.to_string()))))
+        Ok::<_, BoxError>(Response::new(Full::new(bytes::Bytes::from(
+            object.to_string(),
+        ))))
     });
     let client = Client::new(server, "space");
     let metrics = metrics();
     let (events, _) = Events::new(client.clone(), None, &metrics);
-    let (writer, writing) = StatusWriter::new(client.clone(), fence.clone(), FaultPoints::none(), metrics.clone());
+    let (writer, writing) = StatusWriter::new(
+        client.clone(),
+        fence.clone(),
+        FaultPoints::none(),
+        metrics.clone(),
+    );
     tokio::spawn(writing.run());
     let context = Context {
         client,
@@ -162,7 +181,10 @@ async fn a_pass_that_panics_costs_its_object_a_wait_and_nobody_else_anything() {
     let action = pass_over(&driver, "panics").await;
     assert_ne!(action, Action::await_change());
     assert_eq!(driver.context.metrics.process.task_panics.get(), 1);
-    assert_eq!((passes(&driver, PassResult::Error), driver.backoff.len()), (1, 1));
+    assert_eq!(
+        (passes(&driver, PassResult::Error), driver.backoff.len()),
+        (1, 1)
+    );
     let _ = pass_over(&driver, "fine").await;
     assert_eq!(passes(&driver, PassResult::Changed), 1);
 }
@@ -173,7 +195,10 @@ async fn a_pass_that_hangs_ends_at_its_deadline() {
     let began = tokio::time::Instant::now();
     let _ = pass_over(&driver, "hangs").await;
     assert_eq!(began.elapsed(), PASS_DEADLINE);
-    assert_eq!((passes(&driver, PassResult::Error), driver.backoff.len()), (1, 1));
+    assert_eq!(
+        (passes(&driver, PassResult::Error), driver.backoff.len()),
+        (1, 1)
+    );
 }
 
 #[tokio::test]
@@ -181,7 +206,11 @@ async fn at_most_one_thing_is_destroyed_in_a_pass() {
     let driver = driver(Fence::only_instance());
     let action = pass_over(&driver, "destroys").await;
     assert_eq!(driver.reconciler.destroyed.load(Ordering::SeqCst), 1);
-    assert_eq!(action, Action::requeue(Duration::ZERO), "its effect is looked at by the next pass");
+    assert_eq!(
+        action,
+        Action::requeue(Duration::ZERO),
+        "its effect is looked at by the next pass"
+    );
 }
 
 #[tokio::test]
@@ -192,7 +221,13 @@ async fn fault_10_without_the_right_nothing_is_done_or_written() {
         let _ = pass_over(&driver, name).await;
     }
     assert_eq!(driver.reconciler.destroyed.load(Ordering::SeqCst), 0);
-    assert_eq!(driver.context.metrics.status_writes("RoutingPolicy", WriteResult::Written), 0);
+    assert_eq!(
+        driver
+            .context
+            .metrics
+            .status_writes("RoutingPolicy", WriteResult::Written),
+        0
+    );
     assert_eq!(passes(&driver, PassResult::Error), 2);
 }
 
@@ -200,14 +235,28 @@ async fn fault_10_without_the_right_nothing_is_done_or_written() {
 async fn a_status_that_is_right_is_not_written_and_one_that_was_written_is_known() {
     let driver = driver(Fence::only_instance());
     let right = object("fine", &json!({"observedGeneration": 3}));
-    let action = pass::pass(right, driver.clone()).await.unwrap_or_else(|never| match never {});
+    let action = pass::pass(right, driver.clone())
+        .await
+        .unwrap_or_else(|never| match never {});
     assert_ne!(action, Action::requeue(Duration::ZERO));
-    assert_eq!(driver.context.metrics.status_writes("RoutingPolicy", WriteResult::Written), 0);
+    assert_eq!(
+        driver
+            .context
+            .metrics
+            .status_writes("RoutingPolicy", WriteResult::Written),
+        0
+    );
     for _ in 0..2 {
         // The cache is behind in both passes; the second knows what the first one wrote.
         let _ = pass_over(&driver, "other").await;
     }
-    assert_eq!(driver.context.metrics.status_writes("RoutingPolicy", WriteResult::Written), 1);
+    assert_eq!(
+        driver
+            .context
+            .metrics
+            .status_writes("RoutingPolicy", WriteResult::Written),
+        1
+    );
 }
 
 #[tokio::test]
@@ -231,12 +280,32 @@ async fn only_what_people_wish_asks_for_a_pass() {
     for (name, change, asked) in [
         ("a status write", json!({"resourceVersion": "42"}), false),
         ("an edit", json!({"generation": 4}), true),
-        ("a finalizer", json!({"generation": 4, "finalizers": ["example.com/hold"]}), true),
-        ("a deletion", json!({"generation": 4, "finalizers": ["example.com/hold"], "deletionTimestamp": "2026-11-30T10:00:00Z"}), true),
+        (
+            "a finalizer",
+            json!({"generation": 4, "finalizers": ["example.com/hold"]}),
+            true,
+        ),
+        (
+            "a deletion",
+            json!({"generation": 4, "finalizers": ["example.com/hold"], "deletionTimestamp": "2026-11-30T10:00:00Z"}),
+            true,
+        ),
         ("back again", json!({"generation": 4}), true),
-        ("an annotation of somebody", json!({"generation": 4, "annotations": {"example.com/a": "b"}}), false),
-        ("an annotation of ours", json!({"generation": 4, "annotations": {"relay.dev/verify": "n1"}}), true),
-        ("another object of the name", json!({"generation": 4, "uid": "u2"}), true),
+        (
+            "an annotation of somebody",
+            json!({"generation": 4, "annotations": {"example.com/a": "b"}}),
+            false,
+        ),
+        (
+            "an annotation of ours",
+            json!({"generation": 4, "annotations": {"relay.dev/verify": "n1"}}),
+            true,
+        ),
+        (
+            "another object of the name",
+            json!({"generation": 4, "uid": "u2"}),
+            true,
+        ),
     ] {
         assert_eq!(asks(&change), asked, "{name}");
     }

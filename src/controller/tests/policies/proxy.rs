@@ -62,7 +62,10 @@ impl Proxy {
             client: client.clone(),
             rule: Arc::new(Mutex::new(Arc::new(|_: &Method, _: &str| Play::Pass))),
         };
-        (Client::new(proxy.clone(), client.default_namespace()), proxy)
+        (
+            Client::new(proxy.clone(), client.default_namespace()),
+            proxy,
+        )
     }
 
     /// From now on.
@@ -78,7 +81,9 @@ impl Proxy {
 type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
 fn whole(text: String) -> AnswerBody {
-    Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed_unsync()
+    Full::new(Bytes::from(text))
+        .map_err(|never| match never {})
+        .boxed_unsync()
 }
 
 impl Service<Request<Body>> for Proxy {
@@ -119,7 +124,10 @@ impl Service<Request<Body>> for Proxy {
                         let text = String::from_utf8_lossy(&chunk).replace(&from, &to);
                         Ok(Frame::data(Bytes::from(text)))
                     });
-                    Ok(Response::from_parts(parts, StreamBody::new(replaced).boxed_unsync()))
+                    Ok(Response::from_parts(
+                        parts,
+                        StreamBody::new(replaced).boxed_unsync(),
+                    ))
                 }
                 Play::Watch(watch) => {
                     let (parts, body) = send(request).await?.into_parts();

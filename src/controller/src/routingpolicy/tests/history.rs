@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use proptest::prelude::*;
 
-use super::super::documents::Document;
 use super::super::Compiled;
+use super::super::documents::Document;
 use super::*;
 use crate::reconciler::{Destroys, Effect};
 
@@ -112,14 +112,22 @@ impl World {
     }
 
     fn accepted(&self) -> Option<String> {
-        self.policy.status.as_ref().and_then(|status| status.accepted_revision.clone())
+        self.policy
+            .status
+            .as_ref()
+            .and_then(|status| status.accepted_revision.clone())
     }
 
     fn observe(&self, cache: &BTreeMap<String, Stored>) -> Observation {
         let wanted = format!("rp-team-{}", super::super::revision_of(&self.policy.spec));
         // As the reconciler does: the cache where the revision is in force already, else the API itself.
-        let in_force = self.accepted().map(|revision| format!("rp-team-{revision}")) == Some(wanted.clone());
-        let cached = cache.get(&wanted).is_some_and(|stored| stored.owner == self.uid());
+        let in_force = self
+            .accepted()
+            .map(|revision| format!("rp-team-{revision}"))
+            == Some(wanted.clone());
+        let cached = cache
+            .get(&wanted)
+            .is_some_and(|stored| stored.owner == self.uid());
         let presence = if in_force && cached {
             Presence::Stored
         } else {
@@ -132,7 +140,9 @@ impl World {
                 },
             }
         };
-        let second = |created: u64| jiff::Timestamp::from_second(1_796_000_000 + i64::try_from(created).unwrap()).unwrap();
+        let second = |created: u64| {
+            jiff::Timestamp::from_second(1_796_000_000 + i64::try_from(created).unwrap()).unwrap()
+        };
         let documents = cache.iter().map(|(name, stored)| Document {
             name: name.clone(),
             uid: stored.uid(),
@@ -151,7 +161,10 @@ impl World {
         let object = self.policy.clone();
         let seen = Seen::of(self.observe(cache));
         let plan = RoutingPolicies::plan(&object, &known(&object), &seen, &now());
-        let destructive = plan.actions.iter().filter(|action| action.destroys() == Destroys::Something);
+        let destructive = plan
+            .actions
+            .iter()
+            .filter(|action| action.destroys() == Destroys::Something);
         assert!(destructive.count() <= 1);
         let mut effects = 0;
         for action in &plan.actions {
@@ -176,16 +189,30 @@ impl World {
                     owner: self.uid(),
                     created: self.counter,
                 };
-                self.documents.entry(format!("rp-team-{revision}")).or_insert(stored);
+                self.documents
+                    .entry(format!("rp-team-{revision}"))
+                    .or_insert(stored);
             }
             Action::DeleteRevision { name, uid, .. } => {
                 // The API removes what has the uid, and nothing else that has the name by now.
-                if self.documents.get(name).is_none_or(|stored| stored.uid() != *uid) {
+                if self
+                    .documents
+                    .get(name)
+                    .is_none_or(|stored| stored.uid() != *uid)
+                {
                     return;
                 }
-                let accepted = self.accepted().map(|revision| format!("rp-team-{revision}"));
-                let own = self.documents.get(name).is_some_and(|stored| stored.owner == self.uid());
-                assert!(!own || accepted.as_ref() != Some(name), "the accepted revision is never removed");
+                let accepted = self
+                    .accepted()
+                    .map(|revision| format!("rp-team-{revision}"));
+                let own = self
+                    .documents
+                    .get(name)
+                    .is_some_and(|stored| stored.owner == self.uid());
+                assert!(
+                    !own || accepted.as_ref() != Some(name),
+                    "the accepted revision is never removed"
+                );
                 self.documents.remove(name);
             }
         }
@@ -211,10 +238,15 @@ impl World {
             Step::CreateAgain(number) => {
                 self.lives += 1;
                 self.counter += 1;
-                let created = jiff::Timestamp::from_second(1_796_000_000 + i64::try_from(self.counter).unwrap()).unwrap();
+                let created = jiff::Timestamp::from_second(
+                    1_796_000_000 + i64::try_from(self.counter).unwrap(),
+                )
+                .unwrap();
                 self.policy = policy(&spec(*number), 1, None);
                 self.policy.metadata.uid = Some(format!("life {}", self.lives));
-                self.policy.metadata.creation_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(created));
+                self.policy.metadata.creation_timestamp = Some(
+                    k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(created),
+                );
             }
         }
     }
@@ -223,7 +255,11 @@ impl World {
         let edited = policy(&spec(number), 1, None).spec;
         if edited != self.policy.spec {
             self.policy.spec = edited;
-            self.policy.metadata.generation = self.policy.metadata.generation.map(|generation| generation + 1);
+            self.policy.metadata.generation = self
+                .policy
+                .metadata
+                .generation
+                .map(|generation| generation + 1);
         }
     }
 
