@@ -113,15 +113,29 @@ mod tests {
 
     #[test]
     fn doubles_with_each_failure_up_to_five_minutes() {
-        for (failures, seconds) in [(1, 1), (2, 2), (3, 4), (9, 256), (10, 300), (4_000_000, 300)] {
-            assert_eq!(wait(failures, 1.0), Duration::from_secs(seconds), "{failures}");
+        for (failures, seconds) in [
+            (1, 1),
+            (2, 2),
+            (3, 4),
+            (9, 256),
+            (10, 300),
+            (4_000_000, 300),
+        ] {
+            assert_eq!(
+                wait(failures, 1.0),
+                Duration::from_secs(seconds),
+                "{failures}"
+            );
         }
         let backoff = Backoff::new(3);
         let mut longest = Duration::ZERO;
         for failures in 1..20 {
             let waited = backoff.failed("a");
             let plain = wait(failures, 1.0);
-            assert!(waited >= plain.mul_f64(0.8) && waited <= LONGEST, "{failures}");
+            assert!(
+                waited >= plain.mul_f64(0.8) && waited <= LONGEST,
+                "{failures}"
+            );
             longest = longest.max(waited);
         }
         assert!(longest > Duration::from_secs(200));
@@ -151,7 +165,10 @@ mod tests {
         assert!(backoff.len() <= MAX_ENTRIES);
         assert!(backoff.lock().order.len() <= 2 * MAX_ENTRIES + 1);
         let again = backoff.failed("uid-99998");
-        assert!(again > Duration::from_millis(1_500), "the newest are remembered: {again:?}");
+        assert!(
+            again > Duration::from_millis(1_500),
+            "the newest are remembered: {again:?}"
+        );
     }
 
     #[test]

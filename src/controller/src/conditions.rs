@@ -8,7 +8,6 @@ use jiff::Timestamp;
 
 use crate::clock::whole_seconds;
 
-
 /// The conditions an object has, being changed to those it should have.
 #[derive(Debug, Clone)]
 pub struct Conditions {
@@ -44,7 +43,11 @@ impl Conditions {
             reason: reason.as_str().to_owned(),
             message: bounded(message.into(), MAX_MESSAGE),
         };
-        match self.list.iter_mut().find(|old| old.type_ == condition.type_) {
+        match self
+            .list
+            .iter_mut()
+            .find(|old| old.type_ == condition.type_)
+        {
             Some(old) => {
                 if old.status == condition.status {
                     condition.last_transition_time = old.last_transition_time;
@@ -57,12 +60,22 @@ impl Conditions {
 
     /// The condition is not stated any more.
     pub fn remove(&mut self, kind: ConditionType) {
-        self.list.retain(|condition| condition.type_ != kind.as_str());
+        self.list
+            .retain(|condition| condition.type_ != kind.as_str());
     }
 
-    /// As the object should have them.
+    /// As the object should have them: in the order of [`ConditionType::ALL`], so that the same state is the same status
+    /// however it was reached. Types of a newer program come last.
     #[must_use]
-    pub fn into_list(self) -> Vec<Condition> {
+    pub fn into_list(mut self) -> Vec<Condition> {
+        let known = |condition: &Condition| {
+            let all = ConditionType::ALL.iter();
+            let at = all
+                .clone()
+                .position(|kind| kind.as_str() == condition.type_);
+            at.unwrap_or(all.len())
+        };
+        self.list.sort_by_key(known);
         self.list
     }
 }
@@ -70,7 +83,8 @@ impl Conditions {
 /// A condition of a list.
 #[must_use]
 pub fn find(list: &[Condition], kind: ConditionType) -> Option<&Condition> {
-    list.iter().find(|condition| condition.type_ == kind.as_str())
+    list.iter()
+        .find(|condition| condition.type_ == kind.as_str())
 }
 
 /// At most `limit` characters; says so where it cuts.
@@ -97,18 +111,55 @@ mod tests {
     #[test]
     fn the_time_of_a_condition_moves_with_its_status_only() {
         let mut first = Conditions::of(&[], Some(1), at("2026-11-30T10:00:00.7Z"));
-        first.set(ConditionType::Ready, ConditionStatus::False, Reason::Waiting, "waits");
+        first.set(
+            ConditionType::Ready,
+            ConditionStatus::False,
+            Reason::Waiting,
+            "waits",
+        );
         let first = first.into_list();
         let mut second = Conditions::of(&first, Some(2), at("2026-11-30T10:05:00Z"));
-        second.set(ConditionType::Ready, ConditionStatus::False, Reason::InvalidSpec, "is wrong");
+        second.set(
+            ConditionType::Ready,
+            ConditionStatus::False,
+            Reason::InvalidSpec,
+            "is wrong",
+        );
         let second = second.into_list();
         assert_eq!(second[0].last_transition_time, at("2026-11-30T10:00:00Z"));
-        assert_eq!((second[0].observed_generation, second[0].reason.as_str()), (Some(2), "InvalidSpec"));
+        assert_eq!(
+            (second[0].observed_generation, second[0].reason.as_str()),
+            (Some(2), "InvalidSpec")
+        );
         let mut third = Conditions::of(&second, Some(2), at("2026-11-30T10:10:00Z"));
-        third.set(ConditionType::Ready, ConditionStatus::True, Reason::Reconciled, "works");
-        assert_eq!(third.clone().into_list()[0].last_transition_time, at("2026-11-30T10:10:00Z"));
+        third.set(
+            ConditionType::Ready,
+            ConditionStatus::True,
+            Reason::Reconciled,
+            "works",
+        );
+        assert_eq!(
+            third.clone().into_list()[0].last_transition_time,
+            at("2026-11-30T10:10:00Z")
+        );
         third.remove(ConditionType::Ready);
         assert!(third.into_list().is_empty());
+    }
+
+    #[test]
+    fn the_order_does_not_tell_how_a_state_was_reached() {
+        use ConditionType::{Accepted, Ready, Stalled};
+        let order = |kinds: [ConditionType; 3]| {
+            let mut conditions = Conditions::of(&[], Some(1), at("2026-11-30T10:00:00Z"));
+            for kind in kinds {
+                conditions.set(kind, ConditionStatus::True, Reason::Observed, "");
+            }
+            conditions.into_list()
+        };
+        assert_eq!(
+            order([Accepted, Ready, Stalled]),
+            order([Stalled, Accepted, Ready])
+        );
     }
 
     #[test]
@@ -116,6 +167,9 @@ mod tests {
         let long = bounded("ü".repeat(2_000), MAX_MESSAGE);
         assert_eq!(long.chars().count(), MAX_MESSAGE);
         assert!(long.ends_with("… (cut)"));
-        assert_eq!(bounded("ü".repeat(1_024), MAX_MESSAGE).chars().count(), MAX_MESSAGE);
+        assert_eq!(
+            bounded("ü".repeat(1_024), MAX_MESSAGE).chars().count(),
+            MAX_MESSAGE
+        );
     }
 }

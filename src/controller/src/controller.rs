@@ -71,7 +71,9 @@ type Start = Box<dyn FnOnce(watch::Receiver<bool>, Shutdown) -> Cache + Send>;
 
 impl std::fmt::Debug for Controller {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Controller").field("context", &self.context).finish_non_exhaustive()
+        f.debug_struct("Controller")
+            .field("context", &self.context)
+            .finish_non_exhaustive()
     }
 }
 
@@ -92,7 +94,12 @@ impl Controller {
         } = parts;
         let client = guarded(client, deadlines, metrics.clone());
         let (events, publishing) = Events::new(client.clone(), instance, &metrics);
-        let (writer, writing) = StatusWriter::new(client.clone(), fence.clone(), faults.clone(), metrics.clone());
+        let (writer, writing) = StatusWriter::new(
+            client.clone(),
+            fence.clone(),
+            faults.clone(),
+            metrics.clone(),
+        );
         let seed = u64::from(clock.now().boot.subsec_nanos()) ^ u64::from(std::process::id());
         let mut tasks = JoinSet::new();
         tasks.spawn(publishing.run());
@@ -123,9 +130,13 @@ impl Controller {
         let context = self.context.clone();
         let queue = Queue::default();
         let (schema, compared) = watch::channel(Arc::default());
-        let servers = Feed::<ServerView>::new(&context, &watcher::Config::default(), ServerView::slim);
-        let revisions =
-            Feed::<PartialObjectMeta<ControllerRevision>>::new(&context, &Documents::watched(), Documents::slim);
+        let servers =
+            Feed::<ServerView>::new(&context, &watcher::Config::default(), ServerView::slim);
+        let revisions = Feed::<PartialObjectMeta<ControllerRevision>>::new(
+            &context,
+            &Documents::watched(),
+            Documents::slim,
+        );
         let documents = Arc::new(Documents::default());
         let policies = RoutingPolicies::new(
             context.client.clone(),
@@ -134,14 +145,16 @@ impl Controller {
         );
         let (driver, feed) = Driver::new(policies, context, queue.clone(), compared);
         let policies = feed.store();
-        self.cache("RoutingPolicy", feed.store());
-        self.cache("LayaServer", servers.store());
-        self.cache("ControllerRevision", revisions.store());
+        self.cache("RoutingPolicy", feed.complete());
+        self.cache("LayaServer", servers.complete());
+        self.cache("ControllerRevision", revisions.complete());
         let changed = driver.clone();
-        self.tasks.spawn(feed.run(move |change| changed.changed(change)));
+        self.tasks
+            .spawn(feed.run(move |change| changed.changed(change)));
         let pushed = queue.clone();
         self.tasks.spawn(servers.run(move |change| {
-            let (crate::merge::Change::Applied(server) | crate::merge::Change::Deleted(server)) = change;
+            let (crate::merge::Change::Applied(server) | crate::merge::Change::Deleted(server)) =
+                change;
             let server = Key::of(server.as_ref());
             for policy in policies.state() {
                 if names(policy.as_ref(), &server) {
@@ -165,13 +178,10 @@ impl Controller {
         }));
     }
 
-    fn cache<K>(&mut self, kind: &'static str, store: kube::runtime::reflector::Store<K>)
-    where
-        K: kube::Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
-    {
+    fn cache(&mut self, kind: &'static str, mut complete: watch::Receiver<bool>) {
         let complete = async move {
             // Fails only when the feed is gone, that is when everything ends.
-            let _ = store.wait_until_ready().await;
+            let _ = complete.wait_for(|complete| *complete).await;
         };
         self.caches.push((kind, Box::pin(complete)));
     }
@@ -229,10 +239,16 @@ impl Controller {
         for start in drivers {
             passes.spawn(start(wait.clone(), shutdown.clone()));
         }
-        context.metrics.leader.set(i64::from(context.fence.check().is_ok()));
+        context
+            .metrics
+            .leader
+            .set(i64::from(context.fence.check().is_ok()));
         let complete = async {
             let kinds: Vec<_> = caches.iter().map(|(kind, _)| *kind).collect();
-            ready.not_ready(format!("waiting for the first list of {}", kinds.join(", ")));
+            ready.not_ready(format!(
+                "waiting for the first list of {}",
+                kinds.join(", ")
+            ));
             join_all(caches.into_iter().map(|(_, complete)| complete)).await;
             tracing::info!(kinds = kinds.join(", "), "caches are complete");
             ready.ready();
@@ -260,12 +276,20 @@ fn names(policy: &Watched<api::kinds::RoutingPolicy>, server: &Key) -> bool {
         return false;
     };
     policy.metadata.namespace.as_deref() == Some(&server.namespace)
-        && policy.spec.server_ref.as_ref().is_some_and(|reference| reference.name == server.name)
+        && policy
+            .spec
+            .server_ref
+            .as_ref()
+            .is_some_and(|reference| reference.name == server.name)
 }
 
 fn say(kind: Kind, difference: &Difference) {
     let list = |paths: &std::collections::BTreeSet<String>| {
-        paths.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+        paths
+            .iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     if difference.is_none() {
         return tracing::info!(%kind, "the server knows this kind as this program does");

@@ -52,7 +52,11 @@ impl Events {
     /// A sender, and the work it takes to publish, which runs as a task of its own. `instance` tells several controllers
     /// apart: the name of the pod or of the machine.
     #[must_use]
-    pub fn new(client: Client, instance: Option<String>, metrics: &ControllerMetrics) -> (Self, Publishing) {
+    pub fn new(
+        client: Client,
+        instance: Option<String>,
+        metrics: &ControllerMetrics,
+    ) -> (Self, Publishing) {
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         let reporter = Reporter {
             controller: field_manager::CONTROLLER.to_owned(),
@@ -196,10 +200,21 @@ mod tests {
             };
             *verdicts.entry(word).or_default() += 1;
         }
-        assert_eq!((verdicts["published"], verdicts["said"], verdicts["dropped"]), (10, 1, 99_989));
-        assert_eq!(limits.admit("b", second), Verdict::Publish, "another object");
+        assert_eq!(
+            (verdicts["published"], verdicts["said"], verdicts["dropped"]),
+            (10, 1, 99_989)
+        );
+        assert_eq!(
+            limits.admit("b", second),
+            Verdict::Publish,
+            "another object"
+        );
         assert_eq!(limits.admit("a", second * 60), Verdict::Drop);
-        assert_eq!(limits.admit("a", second * 61), Verdict::Publish, "another minute");
+        assert_eq!(
+            limits.admit("a", second * 61),
+            Verdict::Publish,
+            "another minute"
+        );
     }
 
     #[test]
@@ -209,15 +224,25 @@ mod tests {
             let _ = limits.admit(&format!("uid-{object}"), Duration::from_secs(1));
         }
         assert_eq!(limits.windows.len(), MAX_OBJECTS);
-        assert_eq!(limits.admit("new", Duration::from_secs(70)), Verdict::Publish);
+        assert_eq!(
+            limits.admit("new", Duration::from_secs(70)),
+            Verdict::Publish
+        );
         assert_eq!(limits.windows.len(), 1);
     }
 
     #[test]
     fn a_long_note_is_cut_between_characters() {
         for length in 980..1_010 {
-            let note = cut(format!("{}{}", "a".repeat(length % 4), "€".repeat(length / 2)));
-            assert!(note.len() <= MAX_NOTE_BYTES && note.ends_with("(cut)"), "{length}");
+            let note = cut(format!(
+                "{}{}",
+                "a".repeat(length % 4),
+                "€".repeat(length / 2)
+            ));
+            assert!(
+                note.len() <= MAX_NOTE_BYTES && note.ends_with("(cut)"),
+                "{length}"
+            );
         }
         assert_eq!(cut("short".to_owned()), "short");
     }

@@ -22,7 +22,9 @@ pub enum Failure {
         message: String,
     },
     /// 400 or 422: what we sent does not fit what the server knows.
-    #[error("{resource} does not take {verb}: {message}. Install the CRDs of this program's version")]
+    #[error(
+        "{resource} does not take {verb}: {message}. Install the CRDs of this program's version"
+    )]
     Refused {
         /// What was tried.
         verb: &'static str,
@@ -137,12 +139,15 @@ impl Failure {
     #[must_use]
     pub const fn remedy(&self) -> Remedy {
         match self {
-            Self::Forbidden { .. } | Self::Refused { .. } | Self::NameTaken { .. } => Remedy::Change,
+            Self::Forbidden { .. } | Self::Refused { .. } | Self::NameTaken { .. } => {
+                Remedy::Change
+            }
             Self::Conflict { .. } => Remedy::FreshRead,
             Self::Gone { .. } => Remedy::Nothing,
-            Self::Unavailable { .. } | Self::Fenced { .. } | Self::TimedOut { .. } | Self::Panicked => {
-                Remedy::BackOff
-            }
+            Self::Unavailable { .. }
+            | Self::Fenced { .. }
+            | Self::TimedOut { .. }
+            | Self::Panicked => Remedy::BackOff,
         }
     }
 
@@ -185,10 +190,18 @@ mod tests {
             (api(429), Remedy::BackOff, None),
             (api(500), Remedy::BackOff, None),
             (api(503), Remedy::BackOff, None),
-            (kube::Error::Service("connection refused".into()), Remedy::BackOff, None),
+            (
+                kube::Error::Service("connection refused".into()),
+                Remedy::BackOff,
+                None,
+            ),
         ] {
             let failure = Failure::of("get", "LayaServer main", &error);
-            assert_eq!((failure.remedy(), failure.reason()), (remedy, reason), "{error}");
+            assert_eq!(
+                (failure.remedy(), failure.reason()),
+                (remedy, reason),
+                "{error}"
+            );
         }
     }
 
@@ -196,6 +209,9 @@ mod tests {
     fn fault_04_a_right_that_is_missing_is_named_with_verb_and_resource() {
         let failure = Failure::of("create", "ControllerRevision rp-a-1", &api(403));
         let text = failure.to_string();
-        assert!(text.starts_with("not allowed to create ControllerRevision rp-a-1: no"), "{text}");
+        assert!(
+            text.starts_with("not allowed to create ControllerRevision rp-a-1: no"),
+            "{text}"
+        );
     }
 }

@@ -36,7 +36,9 @@ impl FaultPoints {
 
     /// The hook is awaited at each point; one that never returns is a process that was killed there, once its task is
     /// dropped.
-    pub fn hooked(hook: impl Fn(FaultPoint) -> BoxFuture<'static, ()> + Send + Sync + 'static) -> Self {
+    pub fn hooked(
+        hook: impl Fn(FaultPoint) -> BoxFuture<'static, ()> + Send + Sync + 'static,
+    ) -> Self {
         Self {
             hook: Some(Arc::new(hook)),
         }

@@ -40,7 +40,9 @@ pub struct Fence {
 #[derive(Debug, Clone)]
 enum Right {
     /// Held as long as the file is locked, that is as long as the value lives.
-    Lock { _held: Arc<Lock> },
+    Lock {
+        _held: Arc<Lock>,
+    },
     Lease(Arc<Lease>),
     Only,
 }
@@ -170,7 +172,10 @@ mod tests {
         let path = folder.path().join("lock");
         let fence = Fence::lock(Lock::try_take(&path).unwrap().unwrap());
         assert_eq!(fence.check(), Ok(Term(0)));
-        assert!(Lock::try_take(&path).unwrap().is_none(), "held by the fence");
+        assert!(
+            Lock::try_take(&path).unwrap().is_none(),
+            "held by the fence"
+        );
         drop(fence);
         assert!(Lock::try_take(&path).unwrap().is_some(), "free again");
     }

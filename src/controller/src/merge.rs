@@ -70,6 +70,12 @@ where
         self.store.clone()
     }
 
+    /// Whether every namespace was listed once: from then on “not in the cache” means something.
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
+        self.early.is_none()
+    }
+
     /// Takes what watch number `source` brought.
     pub fn take(&mut self, source: usize, event: Event<K>) -> Vec<Change<K>> {
         match event {
@@ -122,7 +128,11 @@ where
             self.writer.apply_watcher_event(&Event::InitApply(object));
         }
         self.writer.apply_watcher_event(&Event::InitDone);
-        self.store.state().into_iter().map(Change::Applied).collect()
+        self.store
+            .state()
+            .into_iter()
+            .map(Change::Applied)
+            .collect()
     }
 
     /// An event about something older than what is cached: it was sent twice, or overtaken.
@@ -212,7 +222,9 @@ mod tests {
     }
 
     fn ready(merge: &Merge<ConfigMap>) -> bool {
-        merge.store().wait_until_ready().now_or_never().is_some()
+        let ready = merge.store().wait_until_ready().now_or_never().is_some();
+        assert_eq!(ready, merge.is_complete());
+        ready
     }
 
     fn list(merge: &mut Merge<ConfigMap>, source: usize, objects: Vec<ConfigMap>) -> Vec<String> {
@@ -227,7 +239,10 @@ mod tests {
     #[test]
     fn is_ready_once_every_namespace_was_listed() {
         let mut merge = Merge::new(vec![Some("north".to_owned()), Some("south".to_owned())]);
-        assert_eq!(list(&mut merge, 0, vec![object("north", "a", "u1", 1)]), [""; 0]);
+        assert_eq!(
+            list(&mut merge, 0, vec![object("north", "a", "u1", 1)]),
+            [""; 0]
+        );
         for event in [
             Event::Apply(object("north", "b", "u2", 2)),
             Event::Apply(object("north", "d", "u4", 2)),
@@ -244,10 +259,18 @@ mod tests {
     #[test]
     fn fault_05_a_deletion_that_nobody_watched_is_told_by_the_next_list() {
         let mut merge = Merge::new(vec![Some("north".to_owned()), Some("south".to_owned())]);
-        let _ = list(&mut merge, 0, vec![object("north", "a", "u1", 1), object("north", "b", "u2", 2)]);
+        let _ = list(
+            &mut merge,
+            0,
+            vec![object("north", "a", "u1", 1), object("north", "b", "u2", 2)],
+        );
         let _ = list(&mut merge, 1, vec![object("south", "c", "u3", 3)]);
         let again = list(&mut merge, 0, vec![object("north", "b", "u2", 2)]);
-        assert_eq!(again, ["+b/u2", "-a/u1"], "and nothing of the other namespace");
+        assert_eq!(
+            again,
+            ["+b/u2", "-a/u1"],
+            "and nothing of the other namespace"
+        );
         assert_eq!(merge.store().len(), 2);
     }
 
@@ -255,11 +278,26 @@ mod tests {
     fn fault_08_events_that_come_twice_or_late_change_nothing() {
         let mut merge = Merge::new(vec![None]);
         let _ = list(&mut merge, 0, vec![object("north", "a", "u1", 5)]);
-        assert_eq!(told(&merge.take(0, Event::Apply(object("north", "a", "u1", 7)))), ["+a/u1"]);
-        assert_eq!(told(&merge.take(0, Event::Apply(object("north", "a", "u1", 6)))), [""; 0]);
-        assert_eq!(told(&merge.take(0, Event::Delete(object("north", "a", "u0", 4)))), [""; 0]);
-        assert_eq!(told(&merge.take(0, Event::Delete(object("north", "a", "u1", 8)))), ["-a/u1"]);
-        assert_eq!(told(&merge.take(0, Event::Delete(object("north", "a", "u1", 8)))), [""; 0]);
+        assert_eq!(
+            told(&merge.take(0, Event::Apply(object("north", "a", "u1", 7)))),
+            ["+a/u1"]
+        );
+        assert_eq!(
+            told(&merge.take(0, Event::Apply(object("north", "a", "u1", 6)))),
+            [""; 0]
+        );
+        assert_eq!(
+            told(&merge.take(0, Event::Delete(object("north", "a", "u0", 4)))),
+            [""; 0]
+        );
+        assert_eq!(
+            told(&merge.take(0, Event::Delete(object("north", "a", "u1", 8)))),
+            ["-a/u1"]
+        );
+        assert_eq!(
+            told(&merge.take(0, Event::Delete(object("north", "a", "u1", 8)))),
+            [""; 0]
+        );
     }
 
     #[test]

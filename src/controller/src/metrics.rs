@@ -12,7 +12,9 @@ use prometheus::{
 use service::telemetry::ProcessMetrics;
 
 /// Seconds: a pass over an unchanged object takes less than a millisecond, a whole one at most 30 s.
-const PASS_BUCKETS: &[f64] = &[0.000_1, 0.000_5, 0.002, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 30.0];
+const PASS_BUCKETS: &[f64] = &[
+    0.000_1, 0.000_5, 0.002, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 30.0,
+];
 /// Seconds: the debounce is 0.05, the bar for a thousand changes at once is 10.
 const WAIT_BUCKETS: &[f64] = &[0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0];
 /// Seconds: a local write takes 2 ms; a call may take 5 s.
@@ -166,12 +168,30 @@ impl ControllerMetrics {
         registry.register(Box::new(objects.clone()))?;
         Ok(Self {
             process: process.clone(),
-            leader: gauge("controller_leader", "Whether this process may write: 1 or 0.")?,
-            leader_term: gauge("controller_leader_term", "Term of the lease it writes under.")?,
-            queue_depth: gauges("controller_queue_depth", "Objects whose pass has not begun.", &["kind"])?,
-            backoff_objects: gauges("controller_backoff_objects", "Objects that wait after a failed pass.", &["kind"])?,
+            leader: gauge(
+                "controller_leader",
+                "Whether this process may write: 1 or 0.",
+            )?,
+            leader_term: gauge(
+                "controller_leader_term",
+                "Term of the lease it writes under.",
+            )?,
+            queue_depth: gauges(
+                "controller_queue_depth",
+                "Objects whose pass has not begun.",
+                &["kind"],
+            )?,
+            backoff_objects: gauges(
+                "controller_backoff_objects",
+                "Objects that wait after a failed pass.",
+                &["kind"],
+            )?,
             events_dropped,
-            reconcile: counters("controller_reconcile_total", "Passes, by how they ended.", &["kind", "result"])?,
+            reconcile: counters(
+                "controller_reconcile_total",
+                "Passes, by how they ended.",
+                &["kind", "result"],
+            )?,
             reconcile_duration: histograms(
                 "controller_reconcile_duration_seconds",
                 "Time of a pass.",
@@ -184,15 +204,27 @@ impl ControllerMetrics {
                 WAIT_BUCKETS,
                 &["kind"],
             )?,
-            actions: counters("controller_actions_total", "Actions, by how they ended.", &["backend", "action", "result"])?,
+            actions: counters(
+                "controller_actions_total",
+                "Actions, by how they ended.",
+                &["backend", "action", "result"],
+            )?,
             action_duration: histograms(
                 "controller_action_duration_seconds",
                 "Time of an action.",
                 CALL_BUCKETS,
                 &["backend", "action", "result"],
             )?,
-            status_writes: counters("controller_status_writes_total", "Status writes, by how they ended.", &["kind", "result"])?,
-            watch_restarts: counters("controller_watch_restarts_total", "Watches that began anew, by why.", &["kind", "cause"])?,
+            status_writes: counters(
+                "controller_status_writes_total",
+                "Status writes, by how they ended.",
+                &["kind", "result"],
+            )?,
+            watch_restarts: counters(
+                "controller_watch_restarts_total",
+                "Watches that began anew, by why.",
+                &["kind", "cause"],
+            )?,
             api_requests: counters(
                 "api_requests_total",
                 "Requests to the object API, each try; code is the status, `timeout` or `error`.",
@@ -219,7 +251,9 @@ impl ControllerMetrics {
 
     /// A pass began after a wait.
     pub fn waited(&self, kind: &str, wait: Duration) {
-        self.queue_wait.with_label_values(&[kind]).observe(wait.as_secs_f64());
+        self.queue_wait
+            .with_label_values(&[kind])
+            .observe(wait.as_secs_f64());
     }
 
     /// An action ended.
@@ -233,30 +267,40 @@ impl ControllerMetrics {
 
     /// A status write ended.
     pub fn status_write(&self, kind: &str, result: WriteResult) {
-        self.status_writes.with_label_values(&[kind, result.as_str()]).inc();
+        self.status_writes
+            .with_label_values(&[kind, result.as_str()])
+            .inc();
     }
 
     /// Status writes of a kind that ended so.
     #[must_use]
     pub fn status_writes(&self, kind: &str, result: WriteResult) -> u64 {
-        self.status_writes.with_label_values(&[kind, result.as_str()]).get()
+        self.status_writes
+            .with_label_values(&[kind, result.as_str()])
+            .get()
     }
 
     /// Passes of a kind that ended so.
     #[must_use]
     pub fn passes(&self, kind: &str, result: PassResult) -> u64 {
-        self.reconcile.with_label_values(&[kind, result.as_str()]).get()
+        self.reconcile
+            .with_label_values(&[kind, result.as_str()])
+            .get()
     }
 
     /// A watch began anew.
     pub fn watch_restarted(&self, kind: &str, cause: WatchRestart) {
-        self.watch_restarts.with_label_values(&[kind, cause.as_str()]).inc();
+        self.watch_restarts
+            .with_label_values(&[kind, cause.as_str()])
+            .inc();
     }
 
     /// Watches of a kind that began anew for this cause.
     #[must_use]
     pub fn watch_restarts(&self, kind: &str, cause: WatchRestart) -> u64 {
-        self.watch_restarts.with_label_values(&[kind, cause.as_str()]).get()
+        self.watch_restarts
+            .with_label_values(&[kind, cause.as_str()])
+            .get()
     }
 
     /// A request to the API ended.
@@ -271,11 +315,16 @@ impl ControllerMetrics {
     /// Requests that ended so.
     #[must_use]
     pub fn requests(&self, verb: &str, kind: &str, code: &str) -> u64 {
-        self.api_requests.with_label_values(&[verb, kind, code]).get()
+        self.api_requests
+            .with_label_values(&[verb, kind, code])
+            .get()
     }
 
     /// Where `relay_objects` counts when it is read: `source` gives kind, condition and status of each.
-    pub fn count_objects(&self, source: impl Fn(&mut dyn FnMut(&str, &str, &str)) + Send + Sync + 'static) {
+    pub fn count_objects(
+        &self,
+        source: impl Fn(&mut dyn FnMut(&str, &str, &str)) + Send + Sync + 'static,
+    ) {
         self.objects
             .sources
             .lock()
@@ -299,7 +348,10 @@ struct Objects {
 
 impl Objects {
     fn new() -> prometheus::Result<Self> {
-        let opts = Opts::new(full_name("objects"), "Objects by kind, condition and its status.");
+        let opts = Opts::new(
+            full_name("objects"),
+            "Objects by kind, condition and its status.",
+        );
         Ok(Self {
             gauge: IntGaugeVec::new(opts, &["kind", "condition", "status"])?,
             sources: Arc::default(),
@@ -323,7 +375,9 @@ impl Collector for Objects {
         self.gauge.reset();
         for source in sources.iter() {
             source(&mut |kind, condition, status| {
-                self.gauge.with_label_values(&[kind, condition, status]).inc();
+                self.gauge
+                    .with_label_values(&[kind, condition, status])
+                    .inc();
             });
         }
         self.gauge.collect()
@@ -360,14 +414,21 @@ pub(crate) mod tests {
         });
         let text = || {
             let encoder = TextEncoder::new();
-            encoder.encode_to_string(&metrics.process.registry.gather()).unwrap()
+            encoder
+                .encode_to_string(&metrics.process.registry.gather())
+                .unwrap()
         };
         let line = |status: &str, count: u32| {
-            format!(r#"relay_objects{{condition="Ready",kind="RoutingPolicy",status="{status}"}} {count}"#)
+            format!(
+                r#"relay_objects{{condition="Ready",kind="RoutingPolicy",status="{status}"}} {count}"#
+            )
         };
         assert!(text().contains(&line("True", 2)) && text().contains(&line("False", 1)));
         statuses.lock().unwrap().retain(|status| *status == "True");
         assert!(text().contains(&line("True", 2)));
-        assert!(!text().contains(r#"status="False""#), "it went with its object");
+        assert!(
+            !text().contains(r#"status="False""#),
+            "it went with its object"
+        );
     }
 }

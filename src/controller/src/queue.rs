@@ -113,7 +113,10 @@ impl Queue {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // The two lists are changed together in one place, which cannot panic in between.
-        self.waiting.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting
+            .inner
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -143,7 +146,11 @@ mod tests {
         assert_eq!(keys.next().now_or_never(), None, "told, not begun");
         assert!(queue.begun(&key("a")).is_some());
         queue.push(key("a"));
-        assert_eq!(keys.next().await, Some(key("a")), "a change during a pass wants another");
+        assert_eq!(
+            keys.next().await,
+            Some(key("a")),
+            "a change during a pass wants another"
+        );
         assert!(queue.begun(&key("never")).is_none());
         queue.push(key("c"));
         queue.close();

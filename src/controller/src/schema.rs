@@ -34,7 +34,11 @@ impl Difference {
     #[must_use]
     pub fn concerns(&self, object: &Value) -> Vec<&str> {
         let used = |path: &&str| path.starts_with("status.") || uses(object, path);
-        self.missing.iter().map(String::as_str).filter(used).collect()
+        self.missing
+            .iter()
+            .map(String::as_str)
+            .filter(used)
+            .collect()
     }
 }
 
@@ -104,7 +108,12 @@ fn compare(path: &str, ours: &Value, theirs: &Value, found: &mut Difference) {
     }
     for (list, suffix) in [("items", "[]"), ("additionalProperties", "{}")] {
         if ours[list].is_object() {
-            compare(&format!("{path}{suffix}"), &ours[list], &theirs[list], found);
+            compare(
+                &format!("{path}{suffix}"),
+                &ours[list],
+                &theirs[list],
+                found,
+            );
         }
     }
     let words = |value: &Value| -> BTreeSet<String> {
@@ -171,8 +180,19 @@ mod tests {
         assert!(same.is_none(), "{same:?}");
 
         let older = json!({"properties": {"profile": {"type": "string"}, "tiers": {"items": {"properties": {"name": {}}}}}});
-        let found = difference(Kind::RoutingPolicy, &ours, &published(&older, &json!({"properties": {}})));
-        assert_eq!(paths(&found.missing), ["spec.mode", "spec.tiers[].models", "status.acceptedRevision"]);
+        let found = difference(
+            Kind::RoutingPolicy,
+            &ours,
+            &published(&older, &json!({"properties": {}})),
+        );
+        assert_eq!(
+            paths(&found.missing),
+            [
+                "spec.mode",
+                "spec.tiers[].models",
+                "status.acceptedRevision"
+            ]
+        );
 
         let newer = json!({"properties": {
             "profile": {"type": "string"}, "budget": {},
@@ -180,7 +200,10 @@ mod tests {
             "tiers": {"items": {"properties": {"name": {}, "models": {"items": {}}, "weight": {}}}},
         }});
         let found = difference(Kind::RoutingPolicy, &ours, &published(&newer, &status));
-        assert_eq!(paths(&found.unknown), ["spec.budget", "spec.mode=Suggest", "spec.tiers[].weight"]);
+        assert_eq!(
+            paths(&found.unknown),
+            ["spec.budget", "spec.mode=Suggest", "spec.tiers[].weight"]
+        );
 
         let absent = difference(Kind::RoutingPolicy, &ours, &json!({}));
         assert_eq!(paths(&absent.missing), ["spec", "status"]);
@@ -196,7 +219,10 @@ mod tests {
         for (object, concerned) in [
             (json!({"spec": {"profile": "x"}}), vec![]),
             (json!({"spec": {"mode": "Advise"}}), vec!["spec.mode"]),
-            (json!({"spec": {"tiers": [{"name": "fast"}, {"models": ["a/b"]}]}}), vec!["spec.tiers[].models"]),
+            (
+                json!({"spec": {"tiers": [{"name": "fast"}, {"models": ["a/b"]}]}}),
+                vec!["spec.tiers[].models"],
+            ),
         ] {
             assert_eq!(spec.concerns(&object), concerned, "{object}");
         }

@@ -11,8 +11,8 @@ use api::group::Kind;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use kube::Client;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, Request};
 use kube::Resource;
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, Request};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 

@@ -52,7 +52,9 @@ fn slim(tree: &mut Value) {
         return;
     };
     metadata.remove("managedFields");
-    let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
+    let annotations = metadata
+        .get_mut("annotations")
+        .and_then(Value::as_object_mut);
     if let Some(annotations) = annotations {
         annotations.remove(LAST_APPLIED);
     }
@@ -130,7 +132,11 @@ mod tests {
             panic!("{:?}", list.items[1]);
         };
         assert_eq!(bad.metadata.uid.as_deref(), Some("u1"));
-        assert!(bad.error.starts_with("spec.leaseDurationSeconds: "), "{}", bad.error);
+        assert!(
+            bad.error.starts_with("spec.leaseDurationSeconds: "),
+            "{}",
+            bad.error
+        );
         assert_eq!(list.items[1].meta().generation, Some(4));
     }
 

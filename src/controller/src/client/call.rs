@@ -123,17 +123,52 @@ mod tests {
     #[test]
     fn reads_verb_and_kind_from_a_request() {
         for (method, uri, verb, kind) in [
-            ("GET", "/apis/relay.dev/v1alpha1/namespaces/a/routingpolicies?&limit=500", Verb::List, "RoutingPolicy"),
-            ("GET", "/apis/relay.dev/v1alpha1/routingpolicies?&watch=true&timeoutSeconds=290", Verb::Watch, "RoutingPolicy"),
-            ("GET", "/apis/apps/v1/namespaces/a/controllerrevisions/rp-x-1", Verb::Get, "ControllerRevision"),
-            ("DELETE", "/apis/apps/v1/namespaces/a/controllerrevisions/rp-x-1?", Verb::Delete, "ControllerRevision"),
-            ("POST", "/apis/events.k8s.io/v1/namespaces/a/events?", Verb::Create, "Event"),
+            (
+                "GET",
+                "/apis/relay.dev/v1alpha1/namespaces/a/routingpolicies?&limit=500",
+                Verb::List,
+                "RoutingPolicy",
+            ),
+            (
+                "GET",
+                "/apis/relay.dev/v1alpha1/routingpolicies?&watch=true&timeoutSeconds=290",
+                Verb::Watch,
+                "RoutingPolicy",
+            ),
+            (
+                "GET",
+                "/apis/apps/v1/namespaces/a/controllerrevisions/rp-x-1",
+                Verb::Get,
+                "ControllerRevision",
+            ),
+            (
+                "DELETE",
+                "/apis/apps/v1/namespaces/a/controllerrevisions/rp-x-1?",
+                Verb::Delete,
+                "ControllerRevision",
+            ),
+            (
+                "POST",
+                "/apis/events.k8s.io/v1/namespaces/a/events?",
+                Verb::Create,
+                "Event",
+            ),
             ("GET", "/api/v1/namespaces", Verb::List, "Namespace"),
             ("GET", "/api/v1/namespaces/a", Verb::Get, "Namespace"),
             ("GET", "/api/v1/namespaces/a/pods/p", Verb::Get, "Other"),
-            ("GET", "/openapi/v3/apis/relay.dev/v1alpha1", Verb::Get, "Other"),
+            (
+                "GET",
+                "/openapi/v3/apis/relay.dev/v1alpha1",
+                Verb::Get,
+                "Other",
+            ),
             ("GET", "/version", Verb::Get, "Other"),
-            ("PATCH", "/apis/relay.dev/v1alpha1/namespaces/a/routingpolicies/x/status?", Verb::Patch, "RoutingPolicy"),
+            (
+                "PATCH",
+                "/apis/relay.dev/v1alpha1/namespaces/a/routingpolicies/x/status?",
+                Verb::Patch,
+                "RoutingPolicy",
+            ),
         ] {
             let request = Request::builder().method(method).uri(uri).body(()).unwrap();
             assert_eq!(Call::of(&request), Call { verb, kind }, "{method} {uri}");

@@ -149,8 +149,14 @@ impl Guarded {
             let watch = GuardedBody::watch(body, self.deadlines, call.kind, self.metrics.clone());
             return Ok(Response::from_parts(parts, watch));
         }
-        let whole: Bytes = Limited::new(body, MAX_ANSWER_BYTES).collect().await?.to_bytes();
-        Ok(Response::from_parts(parts, GuardedBody::Whole(whole.into())))
+        let whole: Bytes = Limited::new(body, MAX_ANSWER_BYTES)
+            .collect()
+            .await?
+            .to_bytes();
+        Ok(Response::from_parts(
+            parts,
+            GuardedBody::Whole(whole.into()),
+        ))
     }
 }
 

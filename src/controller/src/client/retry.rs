@@ -69,20 +69,87 @@ mod tests {
         let seconds = Duration::from_secs;
         let millis = Duration::from_millis;
         for (name, method, attempt, sent, left, expected) in [
-            ("as long as it says", "GET", 1, answer(429, Some("2")), seconds(5), Some(seconds(2))),
-            ("longer than is left", "GET", 1, answer(429, Some("30")), seconds(5), None),
-            ("unavailable, no time named", "GET", 1, answer(503, None), seconds(5), Some(millis(100))),
-            ("the third try", "DELETE", 2, answer(503, None), seconds(5), Some(millis(200))),
+            (
+                "as long as it says",
+                "GET",
+                1,
+                answer(429, Some("2")),
+                seconds(5),
+                Some(seconds(2)),
+            ),
+            (
+                "longer than is left",
+                "GET",
+                1,
+                answer(429, Some("30")),
+                seconds(5),
+                None,
+            ),
+            (
+                "unavailable, no time named",
+                "GET",
+                1,
+                answer(503, None),
+                seconds(5),
+                Some(millis(100)),
+            ),
+            (
+                "the third try",
+                "DELETE",
+                2,
+                answer(503, None),
+                seconds(5),
+                Some(millis(200)),
+            ),
             ("no fourth", "GET", 3, answer(503, None), seconds(5), None),
-            ("nonsense", "GET", 1, answer(503, Some("soon")), seconds(5), Some(millis(100))),
-            ("no time left", "GET", 1, answer(503, None), millis(120), None),
-            ("a create may have worked", "POST", 1, answer(503, Some("1")), seconds(5), None),
+            (
+                "nonsense",
+                "GET",
+                1,
+                answer(503, Some("soon")),
+                seconds(5),
+                Some(millis(100)),
+            ),
+            (
+                "no time left",
+                "GET",
+                1,
+                answer(503, None),
+                millis(120),
+                None,
+            ),
+            (
+                "a create may have worked",
+                "POST",
+                1,
+                answer(503, Some("1")),
+                seconds(5),
+                None,
+            ),
             ("refused", "GET", 1, answer(403, None), seconds(5), None),
             ("fine", "GET", 1, answer(200, None), seconds(5), None),
-            ("cut", "GET", 1, Err("connection reset".into()), seconds(5), Some(millis(100))),
-            ("too slow", "GET", 1, Err(CallTimedOut { after: seconds(5) }.into()), seconds(5), None),
+            (
+                "cut",
+                "GET",
+                1,
+                Err("connection reset".into()),
+                seconds(5),
+                Some(millis(100)),
+            ),
+            (
+                "too slow",
+                "GET",
+                1,
+                Err(CallTimedOut { after: seconds(5) }.into()),
+                seconds(5),
+                None,
+            ),
         ] {
-            assert_eq!(wait(&call(method), attempt, &sent, left), expected, "{name}");
+            assert_eq!(
+                wait(&call(method), attempt, &sent, left),
+                expected,
+                "{name}"
+            );
         }
     }
 }

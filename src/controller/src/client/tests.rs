@@ -4,8 +4,8 @@ use std::sync::Mutex;
 
 use futures_util::StreamExt;
 use futures_util::stream;
-use http_body_util::{Full, StreamBody};
 use http_body::Frame;
+use http_body_util::{Full, StreamBody};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{PostParams, WatchParams};
@@ -49,7 +49,9 @@ fn playing(plays: &[Play]) -> (Client, Arc<Mutex<usize>>, ControllerMetrics) {
                     if let Some(after) = after {
                         response = response.header("retry-after", after);
                     }
-                    Ok(response.body(Full::new(Bytes::from_static(body.as_bytes()))).unwrap())
+                    Ok(response
+                        .body(Full::new(Bytes::from_static(body.as_bytes())))
+                        .unwrap())
                 }
             }
         }
@@ -71,8 +73,18 @@ async fn fault_02_what_is_busy_or_cut_is_asked_again_within_the_deadline() {
         ("busy once", vec![busy, found], true, 2),
         ("cut, then busy", vec![Play::Cut, busy, found], true, 3),
         ("busy for good", vec![busy, busy, busy, found], false, 3),
-        ("busy for longer than we wait", vec![Play::Answer(503, Some("7"), BUSY), found], false, 1),
-        ("not there", vec![Play::Answer(404, None, BUSY), found], false, 1),
+        (
+            "busy for longer than we wait",
+            vec![Play::Answer(503, Some("7"), BUSY), found],
+            false,
+            1,
+        ),
+        (
+            "not there",
+            vec![Play::Answer(404, None, BUSY), found],
+            false,
+            1,
+        ),
     ] {
         let (client, asked, _) = playing(&plays);
         assert_eq!(get(client).await.is_ok(), works, "{name}");
@@ -96,16 +108,29 @@ async fn a_call_that_hangs_ends_at_its_deadline_and_says_so() {
     let began = Instant::now();
     let error = get(client).await.unwrap_err();
     assert!(began.elapsed() < Duration::from_secs(3));
-    assert!(error.to_string().contains("no answer within 0.4 s"), "{error}");
-    assert_eq!((*asked.lock().unwrap(), metrics.requests("get", "Other", "timeout")), (1, 1));
+    assert!(
+        error.to_string().contains("no answer within 0.4 s"),
+        "{error}"
+    );
+    assert_eq!(
+        (
+            *asked.lock().unwrap(),
+            metrics.requests("get", "Other", "timeout")
+        ),
+        (1, 1)
+    );
 }
 
 #[tokio::test]
 async fn fault_06_a_silent_watch_is_ended_and_counted() {
     let line = r#"{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"3"}}}"#;
     let server = service_fn(move |_: Request<Body>| async move {
-        let first = stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from(format!("{line}\n"))))]);
-        Ok::<_, BoxError>(Response::new(StreamBody::new(first.chain(stream::pending()))))
+        let first = stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from(format!(
+            "{line}\n"
+        ))))]);
+        Ok::<_, BoxError>(Response::new(StreamBody::new(
+            first.chain(stream::pending()),
+        )))
     });
     let metrics = metrics();
     let client = guarded(Client::new(server, "space"), SHORT, metrics.clone());

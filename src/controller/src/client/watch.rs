@@ -52,7 +52,10 @@ impl GuardedBody {
 }
 
 impl Watch {
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let restart = |cause| self.metrics.watch_restarted(self.kind, cause);
         match Pin::new(&mut self.body).poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {
@@ -84,7 +87,9 @@ impl http_body::Body for GuardedBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut *self {
-            Self::Whole(whole) => Pin::new(whole).poll_frame(context).map_err(|never| match never {}),
+            Self::Whole(whole) => Pin::new(whole)
+                .poll_frame(context)
+                .map_err(|never| match never {}),
             Self::Watch(watch) => watch.poll_next(context),
         }
     }

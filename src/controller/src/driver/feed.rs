@@ -11,6 +11,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use service::telemetry::{RepeatedError, causes};
+use tokio::sync::watch;
 
 use crate::context::Context;
 use crate::merge::{Change, Merge};
@@ -20,6 +21,7 @@ use crate::metrics::{ControllerMetrics, WatchRestart};
 pub struct Feed<K: Resource<DynamicType = ()> + Clone + Debug + 'static> {
     kind: String,
     merge: Merge<K>,
+    complete: watch::Sender<bool>,
     events: SelectAll<BoxStream<'static, (usize, watcher::Result<Event<K>>)>>,
     metrics: ControllerMetrics,
     errors: RepeatedError,
@@ -56,6 +58,7 @@ where
         Self {
             kind: K::kind(&()).into_owned(),
             merge: Merge::new(watches),
+            complete: watch::Sender::new(false),
             events,
             metrics: context.metrics.clone(),
             errors: RepeatedError::new(context.metrics.process.log_suppressed.clone()),
@@ -68,6 +71,13 @@ where
         self.merge.store()
     }
 
+    /// Becomes true once the cache is complete. `Store::wait_until_ready` may be used by one task only: it keeps the waker
+    /// of the last one that asked, and `applier` is one (kube-runtime 5.0.0, `DelayedInit`).
+    #[must_use]
+    pub fn complete(&self) -> watch::Receiver<bool> {
+        self.complete.subscribe()
+    }
+
     /// Watches and tells each change. Never returns; cancel safe.
     pub async fn run(mut self, mut changed: impl FnMut(Change<K>) + Send) {
         while let Some((at, event)) = self.events.next().await {
@@ -76,7 +86,14 @@ where
                     if let Some(count) = self.errors.recovered() {
                         tracing::info!(kind = self.kind, failures = count, "the watch works again");
                     }
-                    self.merge.take(at, event).into_iter().for_each(&mut changed);
+                    self.merge
+                        .take(at, event)
+                        .into_iter()
+                        .for_each(&mut changed);
+                    if self.merge.is_complete() {
+                        self.complete
+                            .send_if_modified(|complete| !std::mem::replace(complete, true));
+                    }
                 }
                 Err(error) => self.failed(&error),
             }
@@ -86,7 +103,12 @@ where
     fn failed(&self, error: &watcher::Error) {
         self.metrics.watch_restarted(&self.kind, cause(error));
         if let Some(count) = self.errors.occurred() {
-            tracing::warn!(kind = self.kind, count, error = causes(error), "the watch failed and begins anew");
+            tracing::warn!(
+                kind = self.kind,
+                count,
+                error = causes(error),
+                "the watch failed and begins anew"
+            );
         }
     }
 }

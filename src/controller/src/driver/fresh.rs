@@ -85,7 +85,11 @@ mod tests {
         assert_eq!(version(object("u1", 4)), "7", "the cache is behind");
         assert_eq!(version(object("u1", 5)), "7");
         assert_eq!(version(object("u1", 7)), "7");
-        assert_eq!(version(object("u1", 4)), "4", "it had caught up, so nothing is kept");
+        assert_eq!(
+            version(object("u1", 4)),
+            "4",
+            "it had caught up, so nothing is kept"
+        );
         fresh.put(object("u1", 9));
         assert_eq!(version(object("u2", 8)), "8", "another object of the name");
     }

@@ -84,7 +84,9 @@ impl<R: Reconciler> Driver<R> {
     ) -> (Arc<Self>, Feed<Watched<R::Object>>) {
         let store = feed.store();
         let counted = store.clone();
-        context.metrics.count_objects(move |count| count_conditions::<R>(&counted, count));
+        context
+            .metrics
+            .count_objects(move |count| count_conditions::<R>(&counted, count));
         let driver = Self {
             reconciler,
             backoff: Backoff::new(context.seed),
@@ -131,14 +133,22 @@ impl<R: Reconciler> Driver<R> {
 
     /// Runs passes until the process drains, then ends those under way. `ready` is when every cache that decisions rest
     /// on is complete: before, “not in the cache” means nothing.
-    pub async fn run(self: Arc<Self>, ready: impl Future<Output = ()> + Send + 'static, shutdown: Shutdown) {
+    pub async fn run(
+        self: Arc<Self>,
+        ready: impl Future<Output = ()> + Send + 'static,
+        shutdown: Shutdown,
+    ) {
         let keys = self.queue.clone();
         let draining = shutdown.clone();
         let ready = ready.shared();
         let requests = stream::once(ready.clone())
             .flat_map(move |()| keys.keys())
             .take_until(async move { draining.draining().await })
-            .map(|key| Ok::<_, Infallible>(ReconcileRequest::from(key.object_ref::<Watched<R::Object>>())));
+            .map(|key| {
+                Ok::<_, Infallible>(ReconcileRequest::from(
+                    key.object_ref::<Watched<R::Object>>(),
+                ))
+            });
         let config = controller::Config::default()
             .concurrency(CONCURRENCY)
             .debounce(DEBOUNCE);
@@ -164,7 +174,13 @@ impl<R: Reconciler> Driver<R> {
 
     fn passed<E: std::error::Error>(
         &self,
-        passed: Result<(kube::runtime::reflector::ObjectRef<Watched<R::Object>>, Action), controller::Error<E, Infallible>>,
+        passed: Result<
+            (
+                kube::runtime::reflector::ObjectRef<Watched<R::Object>>,
+                Action,
+            ),
+            controller::Error<E, Infallible>,
+        >,
     ) {
         if let Err(controller::Error::ObjectNotFound(object)) = passed {
             // It was deleted between its change and its pass, which will not begin.
@@ -175,7 +191,9 @@ impl<R: Reconciler> Driver<R> {
         }
         let kind = R::KIND.as_str();
         let gauge = |gauge: &prometheus::IntGaugeVec, value: usize| {
-            gauge.with_label_values(&[kind]).set(i64::try_from(value).unwrap_or(i64::MAX));
+            gauge
+                .with_label_values(&[kind])
+                .set(i64::try_from(value).unwrap_or(i64::MAX));
         };
         gauge(&self.context.metrics.queue_depth, self.queue.depth());
         gauge(&self.context.metrics.backoff_objects, self.backoff.len());

@@ -176,17 +176,22 @@ impl<R: Reconciler> Driver<R> {
         let name = action.name();
         let faults = &self.context.faults;
         faults.reach(FaultPoint::BeforeAction(name)).await;
-        self.context.fence.check().map_err(|source| Failure::Fenced {
-            verb: name,
-            resource: action.target(),
-            source,
-        })?;
+        self.context
+            .fence
+            .check()
+            .map_err(|source| Failure::Fenced {
+                verb: name,
+                resource: action.target(),
+                source,
+            })?;
         let began = Instant::now();
         let act = self.reconciler.act(known, action);
         let done = within(ACTION_DEADLINE, name, || action.target(), act).await;
         let result = if done.is_ok() { "done" } else { "failed" };
         let took = began.elapsed();
-        self.context.metrics.acted(action.backend(), name, result, took);
+        self.context
+            .metrics
+            .acted(action.backend(), name, result, took);
         if done.is_ok() {
             faults.reach(FaultPoint::AfterAction(name)).await;
         }
@@ -276,7 +281,9 @@ impl<R: Reconciler> Driver<R> {
 
     fn tell(&self, known: &R::Object, events: Vec<EventDraft>, now: &Now) {
         for event in events {
-            self.context.events.publish(&known.object_ref(&()), event, now);
+            self.context
+                .events
+                .publish(&known.object_ref(&()), event, now);
         }
     }
 }

@@ -20,11 +20,18 @@ use crate::watched::Unparsed;
 
 impl<R: Reconciler> Driver<R> {
     /// An object that this program cannot read.
-    pub(super) async fn report_unparsed(&self, key: &Key, unparsed: &Unparsed) -> Result<Ended, Failure> {
+    pub(super) async fn report_unparsed(
+        &self,
+        key: &Key,
+        unparsed: &Unparsed,
+    ) -> Result<Ended, Failure> {
         let Unparsed { metadata, error } = unparsed;
         let newer = !self.schema.borrow().unknown.is_empty();
         let (reason, advice) = if newer {
-            (Reason::SchemaMismatch, "The CRD is newer than this program: update relay")
+            (
+                Reason::SchemaMismatch,
+                "The CRD is newer than this program: update relay",
+            )
         } else {
             (Reason::InvalidSpec, "Correct the field")
         };
@@ -33,7 +40,11 @@ impl<R: Reconciler> Driver<R> {
     }
 
     /// An object that has something the server drops, if it is one.
-    pub(super) async fn report_mismatch(&self, key: &Key, known: &R::Object) -> Result<Option<Ended>, Failure> {
+    pub(super) async fn report_mismatch(
+        &self,
+        key: &Key,
+        known: &R::Object,
+    ) -> Result<Option<Ended>, Failure> {
         let concerns: Vec<String> = {
             let difference = self.schema.borrow();
             if difference.missing.is_empty() {
@@ -68,12 +79,23 @@ impl<R: Reconciler> Driver<R> {
             Value::Object(status) => status.clone(),
             _ => serde_json::Map::new(),
         };
-        let before = Vec::<Condition>::deserialize(&object["status"]["conditions"]).unwrap_or_default();
+        let before =
+            Vec::<Condition>::deserialize(&object["status"]["conditions"]).unwrap_or_default();
         let now = self.context.clock.now();
         let mut conditions = Conditions::of(&before, metadata.generation, now.wall);
         conditions.remove(ConditionType::Reconciling);
-        conditions.set(ConditionType::Ready, ConditionStatus::False, reason, message);
-        conditions.set(ConditionType::Stalled, ConditionStatus::True, reason, message);
+        conditions.set(
+            ConditionType::Ready,
+            ConditionStatus::False,
+            reason,
+            message,
+        );
+        conditions.set(
+            ConditionType::Stalled,
+            ConditionStatus::True,
+            reason,
+            message,
+        );
         status.insert("conditions".to_owned(), json!(conditions.into_list()));
         if let Some(generation) = metadata.generation {
             status.insert("observedGeneration".to_owned(), json!(generation));

@@ -148,7 +148,9 @@ impl PolicyFollower {
     fn wanted(&self, policy: &Glimpse) -> Option<String> {
         let Some(revision) = policy.accepted_revision() else {
             let (namespace, name) = (&self.namespace, &self.name);
-            self.waits(format!("RoutingPolicy {namespace}/{name} to have an accepted revision"));
+            self.waits(format!(
+                "RoutingPolicy {namespace}/{name} to have an accepted revision"
+            ));
             return None;
         };
         let has = self
@@ -158,7 +160,8 @@ impl PolicyFollower {
             .as_ref()
             .is_some_and(|policy| policy.revision == revision);
         if has {
-            self.following.send_if_modified(|following| following.waits_for.take().is_some());
+            self.following
+                .send_if_modified(|following| following.waits_for.take().is_some());
             return None;
         }
         Some(revision.to_owned())
@@ -193,7 +196,8 @@ impl PolicyFollower {
             resource: what(),
             message: message.to_owned(),
         };
-        let spec = document_spec(&document).ok_or_else(|| damaged("it holds no policy that this program can read"))?;
+        let spec = document_spec(&document)
+            .ok_or_else(|| damaged("it holds no policy that this program can read"))?;
         if revision_of(&spec) != revision {
             return Err(damaged("it does not hold what its name says"));
         }
@@ -217,7 +221,10 @@ impl PolicyFollower {
     }
 
     fn absent(&self) -> String {
-        format!("RoutingPolicy {}/{}, which is not there", self.namespace, self.name)
+        format!(
+            "RoutingPolicy {}/{}, which is not there",
+            self.namespace, self.name
+        )
     }
 
     fn waits(&self, what: String) {
@@ -232,7 +239,12 @@ impl PolicyFollower {
         self.waits(format!("the object API: {}", causes(error)));
         if let Some(count) = self.errors.occurred() {
             let policy = &self.name;
-            tracing::warn!(policy, count, error = causes(error), "cannot watch the policy; the last one stays in force");
+            tracing::warn!(
+                policy,
+                count,
+                error = causes(error),
+                "cannot watch the policy; the last one stays in force"
+            );
         }
     }
 

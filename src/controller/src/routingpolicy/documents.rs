@@ -55,7 +55,8 @@ impl Documents {
     pub fn slim(object: &mut PartialObjectMeta<ControllerRevision>) {
         let metadata = object.meta_mut();
         let labels = metadata.labels.take().map(|labels| {
-            let needed = |(key, _): &(String, String)| [label::NAME, label::UID].contains(&key.as_str());
+            let needed =
+                |(key, _): &(String, String)| [label::NAME, label::UID].contains(&key.as_str());
             labels.into_iter().filter(needed).collect()
         });
         *metadata = ObjectMeta {
@@ -87,7 +88,10 @@ impl Documents {
                 name: metadata.name.clone().unwrap_or_default(),
                 uid,
                 owner: labelled(label::UID).cloned(),
-                created: metadata.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0),
+                created: metadata
+                    .creation_timestamp
+                    .as_ref()
+                    .map_or(Timestamp::UNIX_EPOCH, |time| time.0),
                 version: metadata
                     .resource_version
                     .as_deref()
@@ -108,6 +112,8 @@ impl Documents {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Vec<Document>>> {
-        self.by_policy.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_policy
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -65,9 +65,11 @@ impl Inputs {
 
 /// The server says so itself, or what serves names another contract than ours.
 pub(super) fn has_other_contract(server: &ServerView) -> bool {
-    let said = find(&server.status.conditions, ConditionType::ContractMatched).is_some_and(|condition| {
-        condition.status == ConditionStatus::False && condition.reason == Reason::ContractMismatch.as_str()
-    });
+    let said =
+        find(&server.status.conditions, ConditionType::ContractMatched).is_some_and(|condition| {
+            condition.status == ConditionStatus::False
+                && condition.reason == Reason::ContractMismatch.as_str()
+        });
     let champion = server.status.champion.as_ref();
     let contract = champion.and_then(|champion| champion.contract.as_deref());
     let ours = relay_contract().shape_digest().to_string();

@@ -61,8 +61,13 @@ impl RoutingPolicies {
     async fn look(&self, policy: &RoutingPolicy, checked: &Checked) -> Result<Presence, Failure> {
         let name = document_name(&policy.name_any(), &checked.compiled.revision);
         let read = self.revisions(policy).get_opt(&name).await;
-        let read = read.map_err(|error| Failure::of("get", format!("ControllerRevision {name}"), &error))?;
-        Ok(revision::presence(policy, &checked.compiled.revision, read.as_ref()))
+        let read =
+            read.map_err(|error| Failure::of("get", format!("ControllerRevision {name}"), &error))?;
+        Ok(revision::presence(
+            policy,
+            &checked.compiled.revision,
+            read.as_ref(),
+        ))
     }
 }
 
@@ -95,10 +100,17 @@ impl Reconciler for RoutingPolicies {
         }
     }
 
-    async fn observe(&self, object: &RoutingPolicy, checked: &Checked) -> Result<Observation, Failure> {
+    async fn observe(
+        &self,
+        object: &RoutingPolicy,
+        checked: &Checked,
+    ) -> Result<Observation, Failure> {
         let documents = self.documents.of(&Key::of(object));
         let revision = &checked.compiled.revision;
-        let accepted = object.status.as_ref().and_then(|status| status.accepted_revision.as_ref());
+        let accepted = object
+            .status
+            .as_ref()
+            .and_then(|status| status.accepted_revision.as_ref());
         let name = document_name(&object.name_any(), revision);
         let uid = object.uid();
         let cached = documents
@@ -115,7 +127,12 @@ impl Reconciler for RoutingPolicies {
         Ok(Observation { wanted, documents })
     }
 
-    fn plan(object: &RoutingPolicy, checked: &Checked, seen: &Seen<Observation>, now: &Now) -> Plan<Self> {
+    fn plan(
+        object: &RoutingPolicy,
+        checked: &Checked,
+        seen: &Seen<Observation>,
+        now: &Now,
+    ) -> Plan<Self> {
         plan::plan(object, checked, seen, now)
     }
 
@@ -129,7 +146,11 @@ impl Reconciler for RoutingPolicies {
                     Ok(_) => Ok(()),
                     // Somebody was faster; the next pass looks at what is there.
                     Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
-                    Err(error) => Err(Failure::of("create", format!("ControllerRevision {name}"), &error)),
+                    Err(error) => Err(Failure::of(
+                        "create",
+                        format!("ControllerRevision {name}"),
+                        &error,
+                    )),
                 }
             }
             Action::DeleteRevision { name, uid, .. } => {
@@ -140,14 +161,26 @@ impl Reconciler for RoutingPolicies {
                 match revisions.delete(name, &params).await {
                     Ok(_) => Ok(()),
                     // It is gone, or another one has its name: nothing of ours is left to remove.
-                    Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
-                    Err(error) => Err(Failure::of("delete", format!("ControllerRevision {name}"), &error)),
+                    Err(kube::Error::Api(status))
+                        if status.is_not_found() || status.is_conflict() =>
+                    {
+                        Ok(())
+                    }
+                    Err(error) => Err(Failure::of(
+                        "delete",
+                        format!("ControllerRevision {name}"),
+                        &error,
+                    )),
                 }
             }
         }
     }
 
-    fn failed(object: &RoutingPolicy, failure: &Seen<Failure>, now: &Now) -> Observed<RoutingPolicyStatus> {
+    fn failed(
+        object: &RoutingPolicy,
+        failure: &Seen<Failure>,
+        now: &Now,
+    ) -> Observed<RoutingPolicyStatus> {
         failure.status(status::failed(object, failure.get(), now))
     }
 

@@ -167,7 +167,11 @@ fn store(
         Presence::Stranger { name } => {
             let resource = format!("ControllerRevision {name}");
             let taken = Failure::NameTaken { resource };
-            (Vec::new(), status::failed(policy, &taken, now), Requeue::Stalled)
+            (
+                Vec::new(),
+                status::failed(policy, &taken, now),
+                Requeue::Stalled,
+            )
         }
         Presence::Unusable { name, uid } => {
             let delete = Action::DeleteRevision {
@@ -175,14 +179,26 @@ fn store(
                 uid: uid.clone(),
                 because: Kept::Unusable,
             };
-            (vec![delete], status::storing(policy, revision, now), Requeue::Waiting)
+            (
+                vec![delete],
+                status::storing(policy, revision, now),
+                Requeue::Waiting,
+            )
         }
-        Presence::Leaving { .. } => (Vec::new(), status::storing(policy, revision, now), Requeue::Waiting),
+        Presence::Leaving { .. } => (
+            Vec::new(),
+            status::storing(policy, revision, now),
+            Requeue::Waiting,
+        ),
         Presence::Absent | Presence::Stored => {
             let store = Action::StoreRevision {
                 revision: revision.clone(),
             };
-            (vec![store], status::storing(policy, revision, now), Requeue::Waiting)
+            (
+                vec![store],
+                status::storing(policy, revision, now),
+                Requeue::Waiting,
+            )
         }
     };
     Plan {
@@ -195,7 +211,10 @@ fn store(
 
 /// At most one document to remove, once the revision in force is the wanted one.
 fn prune(policy: &RoutingPolicy, revision: &str, documents: &[Document]) -> Vec<Action> {
-    let accepted = policy.status.as_ref().and_then(|status| status.accepted_revision.as_deref());
+    let accepted = policy
+        .status
+        .as_ref()
+        .and_then(|status| status.accepted_revision.as_deref());
     if accepted != Some(revision) {
         return Vec::new();
     }
@@ -205,7 +224,11 @@ fn prune(policy: &RoutingPolicy, revision: &str, documents: &[Document]) -> Vec<
         because,
     };
     let uid = policy.uid();
-    let born = policy.metadata.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0);
+    let born = policy
+        .metadata
+        .creation_timestamp
+        .as_ref()
+        .map_or(Timestamp::UNIX_EPOCH, |time| time.0);
     // Only what was there before this policy: a cache that still shows a deleted policy must not remove what its
     // successor stored.
     let mut older = documents
@@ -215,9 +238,18 @@ fn prune(policy: &RoutingPolicy, revision: &str, documents: &[Document]) -> Vec<
         return vec![delete(document, Kept::OtherOwner)];
     }
     let in_force = document_name(&policy.name_any(), revision);
-    let mut own: Vec<_> = documents.iter().filter(|document| document.owner == uid).collect();
+    let mut own: Vec<_> = documents
+        .iter()
+        .filter(|document| document.owner == uid)
+        .collect();
     own.sort_by_key(|document| Reverse((document.created, document.version, &document.name)));
-    let beyond = own.iter().skip(KEPT).filter(|document| document.name != in_force);
+    let beyond = own
+        .iter()
+        .skip(KEPT)
+        .filter(|document| document.name != in_force);
     let oldest = beyond.last();
-    oldest.map(|document| delete(document, Kept::TooOld)).into_iter().collect()
+    oldest
+        .map(|document| delete(document, Kept::TooOld))
+        .into_iter()
+        .collect()
 }

@@ -60,7 +60,11 @@ pub(super) fn document(policy: &RoutingPolicy, revision: &str) -> ControllerRevi
         metadata: ObjectMeta {
             name: Some(document_name(&name, revision)),
             namespace: Some(namespace.clone()),
-            labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
+            labels: Some(
+                labels
+                    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                    .into(),
+            ),
             owner_references: Some(vec![owner]),
             ..ObjectMeta::default()
         },
@@ -70,7 +74,11 @@ pub(super) fn document(policy: &RoutingPolicy, revision: &str) -> ControllerRevi
 }
 
 /// What a document of that name is to a policy.
-pub(super) fn presence(policy: &RoutingPolicy, revision: &str, read: Option<&ControllerRevision>) -> Presence {
+pub(super) fn presence(
+    policy: &RoutingPolicy,
+    revision: &str,
+    read: Option<&ControllerRevision>,
+) -> Presence {
     let Some(document) = read else {
         return Presence::Absent;
     };

@@ -3,7 +3,8 @@
 use api::condition::ConditionType;
 use api::event::EventReason;
 use api::kinds::{
-    ConditionStatus, PolicyProblem, PolicySummary, ProblemSeverity, RoutingPolicy, RoutingPolicyStatus,
+    ConditionStatus, PolicyProblem, PolicySummary, ProblemSeverity, RoutingPolicy,
+    RoutingPolicyStatus,
 };
 use api::reason::Reason;
 use routing::policy::{Problem, Severity};
@@ -36,8 +37,15 @@ fn before(policy: &RoutingPolicy) -> RoutingPolicyStatus {
 }
 
 fn conditions(policy: &RoutingPolicy, now: &Now) -> Conditions {
-    let list = policy.status.as_ref().map(|status| status.conditions.as_slice());
-    Conditions::of(list.unwrap_or_default(), policy.metadata.generation, now.wall)
+    let list = policy
+        .status
+        .as_ref()
+        .map(|status| status.conditions.as_slice());
+    Conditions::of(
+        list.unwrap_or_default(),
+        policy.metadata.generation,
+        now.wall,
+    )
 }
 
 /// It is being deleted; nothing is done about it any more.
@@ -46,7 +54,12 @@ pub(super) fn deleting(policy: &RoutingPolicy, now: &Now) -> RoutingPolicyStatus
     conditions.remove(ConditionType::Reconciling);
     conditions.remove(ConditionType::Stalled);
     let message = "the object is being deleted; it goes once its finalizers are gone";
-    conditions.set(ConditionType::Ready, ConditionStatus::False, Reason::Deleting, message);
+    conditions.set(
+        ConditionType::Ready,
+        ConditionStatus::False,
+        Reason::Deleting,
+        message,
+    );
     RoutingPolicyStatus {
         observed_generation: policy.metadata.generation,
         conditions: conditions.into_list(),
@@ -60,10 +73,20 @@ pub(super) fn storing(policy: &RoutingPolicy, revision: &str, now: &Now) -> Rout
     let mut conditions = conditions(policy, now);
     let message = format!("revision {revision} compiles and is being stored");
     conditions.remove(ConditionType::Stalled);
-    conditions.set(ConditionType::Reconciling, ConditionStatus::True, Reason::Progressing, message.clone());
+    conditions.set(
+        ConditionType::Reconciling,
+        ConditionStatus::True,
+        Reason::Progressing,
+        message.clone(),
+    );
     let before = before(policy);
     if before.accepted_revision.is_none() {
-        conditions.set(ConditionType::Ready, ConditionStatus::False, Reason::Waiting, message);
+        conditions.set(
+            ConditionType::Ready,
+            ConditionStatus::False,
+            Reason::Waiting,
+            message,
+        );
     }
     RoutingPolicyStatus {
         conditions: conditions.into_list(),
@@ -81,7 +104,11 @@ pub(super) fn settled(
 ) -> RoutingPolicyStatus {
     let revision = &checked.compiled.revision;
     let mut told: Vec<_> = server_problem(&checked.server).into_iter().collect();
-    told.extend(warnings.iter().map(|warning| (Reason::from(warning.reason), problem(warning))));
+    told.extend(
+        warnings
+            .iter()
+            .map(|warning| (Reason::from(warning.reason), problem(warning))),
+    );
     let mut conditions = conditions(policy, now);
     conditions.remove(ConditionType::Reconciling);
     conditions.remove(ConditionType::Stalled);
@@ -95,13 +122,26 @@ pub(super) fn settled(
                 1 => String::new(),
                 count => format!(" ({} more in status.problems)", count - 1),
             };
-            let message = format!("revision {revision} compiles; {}: {}{more}", first.path, first.message);
+            let message = format!(
+                "revision {revision} compiles; {}: {}{more}",
+                first.path, first.message
+            );
             (*reason, message)
         }
     };
-    conditions.set(ConditionType::Accepted, ConditionStatus::True, reason, message);
+    conditions.set(
+        ConditionType::Accepted,
+        ConditionStatus::True,
+        reason,
+        message,
+    );
     let in_force = format!("revision {revision} is in force");
-    conditions.set(ConditionType::Ready, ConditionStatus::True, Reason::Reconciled, in_force);
+    conditions.set(
+        ConditionType::Ready,
+        ConditionStatus::True,
+        Reason::Reconciled,
+        in_force,
+    );
     RoutingPolicyStatus {
         observed_generation: policy.metadata.generation,
         conditions: conditions.into_list(),
@@ -120,10 +160,13 @@ pub(super) fn refused(
     now: &Now,
 ) -> RoutingPolicyStatus {
     let before = before(policy);
-    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
-    let first = problems
-        .first()
-        .map_or_else(String::new, |first| format!("{}: {}", first.path, first.message));
+    let errors = problems
+        .iter()
+        .filter(|problem| problem.severity == Severity::Error)
+        .count();
+    let first = problems.first().map_or_else(String::new, |first| {
+        format!("{}: {}", first.path, first.message)
+    });
     let others = match errors {
         0 | 1 => String::new(),
         count => format!(" ({} more errors in status.problems)", count - 1),
@@ -137,9 +180,24 @@ pub(super) fn refused(
     let message = format!("{first}{others}; {in_force}. Correct the spec");
     let mut conditions = conditions(policy, now);
     conditions.remove(ConditionType::Reconciling);
-    conditions.set(ConditionType::Accepted, ConditionStatus::False, reason, message.clone());
-    conditions.set(ConditionType::Stalled, ConditionStatus::True, reason, message.clone());
-    conditions.set(ConditionType::Ready, ConditionStatus::False, reason, message);
+    conditions.set(
+        ConditionType::Accepted,
+        ConditionStatus::False,
+        reason,
+        message.clone(),
+    );
+    conditions.set(
+        ConditionType::Stalled,
+        ConditionStatus::True,
+        reason,
+        message.clone(),
+    );
+    conditions.set(
+        ConditionType::Ready,
+        ConditionStatus::False,
+        reason,
+        message,
+    );
     RoutingPolicyStatus {
         observed_generation: policy.metadata.generation,
         conditions: conditions.into_list(),
@@ -154,8 +212,18 @@ pub(super) fn failed(policy: &RoutingPolicy, failure: &Failure, now: &Now) -> Ro
     let message = failure.to_string();
     let mut conditions = conditions(policy, now);
     conditions.remove(ConditionType::Reconciling);
-    conditions.set(ConditionType::Stalled, ConditionStatus::True, reason, message.clone());
-    conditions.set(ConditionType::Ready, ConditionStatus::False, reason, message);
+    conditions.set(
+        ConditionType::Stalled,
+        ConditionStatus::True,
+        reason,
+        message.clone(),
+    );
+    conditions.set(
+        ConditionType::Ready,
+        ConditionStatus::False,
+        reason,
+        message,
+    );
     RoutingPolicyStatus {
         observed_generation: policy.metadata.generation,
         conditions: conditions.into_list(),
@@ -168,11 +236,15 @@ fn server_problem(server: &ServerState) -> Option<(Reason, PolicyProblem)> {
         ServerState::Unnamed | ServerState::Fine => return None,
         ServerState::NotFound { name } => (
             Reason::ReferenceNotFound,
-            format!("LayaServer `{name}` is not there; rules and memory answer until it is. Create it, or name another"),
+            format!(
+                "LayaServer `{name}` is not there; rules and memory answer until it is. Create it, or name another"
+            ),
         ),
         ServerState::OtherContract { name } => (
             Reason::ContractMismatch,
-            format!("LayaServer `{name}` answers other questions than a policy has; rules and memory answer. Serve a model of this contract"),
+            format!(
+                "LayaServer `{name}` answers other questions than a policy has; rules and memory answer. Serve a model of this contract"
+            ),
         ),
     };
     let problem = PolicyProblem {
@@ -215,7 +287,10 @@ pub(super) fn acceptance(policy: &RoutingPolicy, status: &RoutingPolicyStatus) -
         return Vec::new();
     }
     let revision = status.accepted_revision.as_deref().unwrap_or_default();
-    let note = match old.and_then(|old| old.accepted_revision.as_deref()).filter(|_| !same) {
+    let note = match old
+        .and_then(|old| old.accepted_revision.as_deref())
+        .filter(|_| !same)
+    {
         Some(before) => format!("revision {revision} is in force; it was {before}"),
         None => format!("revision {revision} is in force"),
     };
@@ -229,7 +304,8 @@ pub(super) fn acceptance(policy: &RoutingPolicy, status: &RoutingPolicyStatus) -
 pub(super) fn refusal(policy: &RoutingPolicy, status: &RoutingPolicyStatus) -> Vec<EventDraft> {
     let old = policy.status.as_ref();
     let told = old.is_some_and(|old| {
-        is_accepted(old) == Some(ConditionStatus::False) && old.observed_generation == status.observed_generation
+        is_accepted(old) == Some(ConditionStatus::False)
+            && old.observed_generation == status.observed_generation
     });
     if told {
         return Vec::new();
@@ -237,7 +313,9 @@ pub(super) fn refusal(policy: &RoutingPolicy, status: &RoutingPolicyStatus) -> V
     let accepted = find(&status.conditions, ConditionType::Accepted);
     vec![EventDraft {
         reason: EventReason::PolicyRefused,
-        note: accepted.map(|condition| condition.message.clone()).unwrap_or_default(),
+        note: accepted
+            .map(|condition| condition.message.clone())
+            .unwrap_or_default(),
     }]
 }
 

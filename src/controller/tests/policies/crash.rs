@@ -33,11 +33,13 @@ async fn fault_09_killed_before_and_after_every_write_the_end_is_the_same(world:
         let points = Points::default();
         let faults = points.stopping(at);
         let name = format!("killed-{at}");
-        let end = {
-            let killed = kill_when_stopped(&world, &name, &points, &faults);
-            killed.await
-        };
-        assert_eq!(end, expected, "killed at point {at}: {:?}", points.log.lock().unwrap().get(at));
+        let end = kill_when_stopped(&world, &name, &points, &faults).await;
+        assert_eq!(
+            end,
+            expected,
+            "killed at point {at}: {:?}",
+            points.log.lock().unwrap().get(at)
+        );
     }
 }
 
@@ -51,7 +53,12 @@ async fn story(world: &World, name: &str, faults: &FaultPoints) -> Value {
 }
 
 /// The same, with a kill at the point and a start after it.
-async fn kill_when_stopped(world: &World, name: &str, points: &Points, faults: &FaultPoints) -> Value {
+async fn kill_when_stopped(
+    world: &World,
+    name: &str,
+    points: &Points,
+    faults: &FaultPoints,
+) -> Value {
     prepare(world, name).await;
     let first = world.start_with(world.client.clone(), faults.clone(), Deadlines::default());
     let restart = async {
@@ -83,7 +90,11 @@ async fn prepare(world: &World, name: &str) {
             "data": older.spec.tree(), "revision": 1,
         });
         let document: ControllerRevision = serde_json::from_value(document).unwrap();
-        world.revisions().create(&PostParams::default(), &document).await.unwrap();
+        world
+            .revisions()
+            .create(&PostParams::default(), &document)
+            .await
+            .unwrap();
     }
 }
 
@@ -97,8 +108,15 @@ async fn tell(world: &World, name: &str) -> Value {
             condition(policy, "Stalled").is_some() && status.observed_generation == Some(generation)
         })
         .await;
-    world.edit(name, &json!({"models": null, "tiers": null, "deadlines": {"timeoutMillis": 1_001}})).await;
-    world.until(name, "the last edit is in force", |policy| in_force(policy)).await;
+    world
+        .edit(
+            name,
+            &json!({"models": null, "tiers": null, "deadlines": {"timeoutMillis": 1_001}}),
+        )
+        .await;
+    world
+        .until(name, "the last edit is in force", |policy| in_force(policy))
+        .await;
     left(world, name, 10).await;
     let policy = world.policy(name).await;
     let mut status = serde_json::to_value(policy.status.as_ref().unwrap()).unwrap();
@@ -106,7 +124,9 @@ async fn tell(world: &World, name: &str) -> Value {
         condition["lastTransitionTime"].take();
     }
     let mut stored = world.stored(name).await;
-    stored.iter_mut().for_each(|document| *document = document.replace(name, "NAME"));
+    stored
+        .iter_mut()
+        .for_each(|document| *document = document.replace(name, "NAME"));
     json!({"revision": revision(&policy), "status": status, "stored": stored})
 }
 
@@ -114,7 +134,11 @@ async fn tell(world: &World, name: &str) -> Value {
 async fn left(world: &World, name: &str, most: usize) {
     until("old revisions are removed", || async {
         let stored = world.stored(name).await;
-        if stored.len() <= most { Ok(()) } else { Err(stored) }
+        if stored.len() <= most {
+            Ok(())
+        } else {
+            Err(stored)
+        }
     })
     .await;
 }

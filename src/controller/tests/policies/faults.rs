@@ -39,7 +39,13 @@ async fn fault_01_while_the_api_is_away_nothing_changes_and_then_it_converges(wo
     world.create("team", &good(1)).await;
     let before = world.until_in_force("team").await;
     // Gone in the middle of a pass: the watch still brings the edit, every other call fails.
-    proxy.play(|_, uri| if uri.contains("watch=true") { Play::Pass } else { Play::Refuse });
+    proxy.play(|_, uri| {
+        if uri.contains("watch=true") {
+            Play::Pass
+        } else {
+            Play::Refuse
+        }
+    });
     world.edit("team", &good(2)).await;
     let metrics = running.metrics.clone();
     until("passes fail", || async {
@@ -47,7 +53,11 @@ async fn fault_01_while_the_api_is_away_nothing_changes_and_then_it_converges(wo
         if failed >= 2 { Ok(()) } else { Err(failed) }
     })
     .await;
-    assert_eq!(world.policy("team").await.status, before.status, "conditions are unchanged");
+    assert_eq!(
+        world.policy("team").await.status,
+        before.status,
+        "conditions are unchanged"
+    );
     proxy.heal();
     world.until_in_force("team").await;
     running.end().await;
@@ -55,7 +65,13 @@ async fn fault_01_while_the_api_is_away_nothing_changes_and_then_it_converges(wo
 
 async fn fault_02_busy_answers_hold_up_only_what_they_are_about(world: World) {
     let (client, proxy) = Proxy::before(&world.client);
-    proxy.play(|_, uri| if uri.contains("rp-busy-") { Play::Answer(503, Some(1)) } else { Play::Pass });
+    proxy.play(|_, uri| {
+        if uri.contains("rp-busy-") {
+            Play::Answer(503, Some(1))
+        } else {
+            Play::Pass
+        }
+    });
     let running = world.start_with(client, FaultPoints::none(), Deadlines::default());
     world.create("busy", &good(1)).await;
     for name in ["one", "two", "three", "four", "five"] {
@@ -74,7 +90,10 @@ async fn fault_03_a_conflict_is_read_again_and_counted(world: World) {
     let (client, proxy) = Proxy::before(&world.client);
     world.create("team", &good(1)).await;
     // Somebody writes between what the pass read and what it writes.
-    let url = format!("/apis/relay.dev/v1alpha1/namespaces/{}/routingpolicies/team", world.namespace);
+    let url = format!(
+        "/apis/relay.dev/v1alpha1/namespaces/{}/routingpolicies/team",
+        world.namespace
+    );
     let patch = json!({"metadata": {"annotations": {"example.com/touched": "yes"}}, "spec": {"memory": false}});
     let between = Request::patch(url)
         .header("content-type", "application/merge-patch+json")
@@ -90,10 +109,21 @@ async fn fault_03_a_conflict_is_read_again_and_counted(world: World) {
     });
     let running = world.start_with(client, FaultPoints::none(), Deadlines::default());
     let policy = world
-        .until("team", "the edit in between is in force", |policy| !policy.spec.memory && crate::world::in_force(policy))
+        .until("team", "the edit in between is in force", |policy| {
+            !policy.spec.memory && crate::world::in_force(policy)
+        })
         .await;
-    assert_eq!(policy.metadata.annotations.unwrap()["example.com/touched"], "yes", "no update is lost");
-    assert_eq!(running.metrics.status_writes("RoutingPolicy", WriteResult::Conflict), 1);
+    assert_eq!(
+        policy.metadata.annotations.unwrap()["example.com/touched"],
+        "yes",
+        "no update is lost"
+    );
+    assert_eq!(
+        running
+            .metrics
+            .status_writes("RoutingPolicy", WriteResult::Conflict),
+        1
+    );
     running.end().await;
 }
 
@@ -114,9 +144,14 @@ async fn fault_04_a_missing_right_is_told_and_heals(world: World) {
         })
         .await;
     let told = message(&stalled, "Stalled");
-    assert!(told.contains("not allowed to create ControllerRevision rp-team-"), "{told}");
+    assert!(
+        told.contains("not allowed to create ControllerRevision rp-team-"),
+        "{told}"
+    );
     assert_eq!(condition(&stalled, "Reconciling"), None);
-    let tried = running.metrics.requests("create", "ControllerRevision", "403");
+    let tried = running
+        .metrics
+        .requests("create", "ControllerRevision", "403");
     assert!(tried <= 2, "no hot loop: {tried}");
     proxy.heal();
     // A change of any kind looks again at once; otherwise ten minutes do.
@@ -133,18 +168,32 @@ async fn fault_05_an_expired_watch_lists_again_and_sees_what_went(world: World) 
     let policy = world.until_in_force("team").await;
     let document = format!("rp-team-{}", revision(&policy).unwrap());
     // The watch of documents says nothing while one is deleted, and then that it is too old.
-    proxy.play(|_, uri| if watches(uri, "controllerrevisions") { Play::Watch(Watch::Expired) } else { Play::Pass });
+    proxy.play(|_, uri| {
+        if watches(uri, "controllerrevisions") {
+            Play::Watch(Watch::Expired)
+        } else {
+            Play::Pass
+        }
+    });
     let metrics = running.metrics.clone();
     until("the watch has expired", || async {
         let expired = metrics.watch_restarts("ControllerRevision", WatchRestart::Expired);
         if expired >= 1 { Ok(()) } else { Err(expired) }
     })
     .await;
-    world.revisions().delete(&document, &kube::api::DeleteParams::default()).await.unwrap();
+    world
+        .revisions()
+        .delete(&document, &kube::api::DeleteParams::default())
+        .await
+        .unwrap();
     proxy.heal();
     until("the gap is noticed", || async {
         let stored = world.stored("team").await;
-        if stored == [document.clone()] { Ok(()) } else { Err(stored) }
+        if stored == [document.clone()] {
+            Ok(())
+        } else {
+            Err(stored)
+        }
     })
     .await;
     running.end().await;
@@ -152,7 +201,13 @@ async fn fault_05_an_expired_watch_lists_again_and_sees_what_went(world: World) 
 
 async fn fault_06_a_silent_watch_is_replaced(world: World) {
     let (client, proxy) = Proxy::before(&world.client);
-    proxy.play(|_, uri| if watches(uri, "routingpolicies") { Play::Watch(Watch::Silent) } else { Play::Pass });
+    proxy.play(|_, uri| {
+        if watches(uri, "routingpolicies") {
+            Play::Watch(Watch::Silent)
+        } else {
+            Play::Pass
+        }
+    });
     let running = world.start_with(client, FaultPoints::none(), SHORT);
     let metrics = running.metrics.clone();
     until("the watch is replaced", || async {
@@ -168,14 +223,22 @@ async fn fault_06_a_silent_watch_is_replaced(world: World) {
 
 async fn fault_08_events_twice_and_out_of_order_have_the_same_end(world: World) {
     let (client, proxy) = Proxy::before(&world.client);
-    proxy.play(|_, uri| if uri.contains("watch=true") { Play::Watch(Watch::Disordered) } else { Play::Pass });
+    proxy.play(|_, uri| {
+        if uri.contains("watch=true") {
+            Play::Watch(Watch::Disordered)
+        } else {
+            Play::Pass
+        }
+    });
     let running = world.start_with(client, FaultPoints::none(), Deadlines::default());
     world.create("team", &good(0)).await;
     for number in 1..=5 {
         world.edit("team", &good(number)).await;
     }
     let policy = world.until_in_force("team").await;
-    let created = running.metrics.requests("create", "ControllerRevision", "409");
+    let created = running
+        .metrics
+        .requests("create", "ControllerRevision", "409");
     assert_eq!(created, 0, "no second create");
     let version = policy.metadata.resource_version.clone();
     running.end().await;
@@ -186,7 +249,10 @@ async fn fault_08_events_twice_and_out_of_order_have_the_same_end(world: World) 
         if passed >= 1 { Ok(()) } else { Err(passed) }
     })
     .await;
-    assert_eq!(world.policy("team").await.metadata.resource_version, version);
+    assert_eq!(
+        world.policy("team").await.metadata.resource_version,
+        version
+    );
     again.end().await;
 }
 
@@ -197,18 +263,31 @@ async fn fault_36_an_object_that_is_not_understood_is_told_so_and_skipped(world:
     // As if a newer CRD had given the field another type.
     proxy.play(|method, uri| {
         if *method == Method::GET && uri.contains("/routingpolicies") {
-            Play::Replace(r#""profile":"quality""#.to_owned(), r#""profile":7"#.to_owned())
+            Play::Replace(
+                r#""profile":"quality""#.to_owned(),
+                r#""profile":7"#.to_owned(),
+            )
         } else {
             Play::Pass
         }
     });
     let running = world.start_with(client, FaultPoints::none(), Deadlines::default());
     world.until_in_force("even").await;
-    let odd = world.until("odd", "it is told", |policy| condition(policy, "Stalled").is_some()).await;
-    assert_eq!(condition(&odd, "Ready"), Some((ConditionStatus::False, "InvalidSpec".to_owned())));
+    let odd = world
+        .until("odd", "it is told", |policy| {
+            condition(policy, "Stalled").is_some()
+        })
+        .await;
+    assert_eq!(
+        condition(&odd, "Ready"),
+        Some((ConditionStatus::False, "InvalidSpec".to_owned()))
+    );
     let told = message(&odd, "Ready");
     assert!(told.contains("spec.profile"), "{told}");
-    assert_eq!(odd.status.unwrap().observed_generation, odd.metadata.generation);
+    assert_eq!(
+        odd.status.unwrap().observed_generation,
+        odd.metadata.generation
+    );
     world.edit("even", &good(2)).await;
     world.until_in_force("even").await;
     running.end().await;
@@ -221,20 +300,29 @@ async fn fault_36_a_field_that_the_server_drops_is_told_at_the_object(world: Wor
     let (client, proxy) = Proxy::before(&world.client);
     proxy.play(|_, uri| {
         if uri.contains("/openapi/v3") {
-            Play::Replace(r#""escalateAfterFailures""#.to_owned(), r#""escalateAfterDays""#.to_owned())
+            Play::Replace(
+                r#""escalateAfterFailures""#.to_owned(),
+                r#""escalateAfterDays""#.to_owned(),
+            )
         } else {
             Play::Pass
         }
     });
     let running = world.start_with(client, FaultPoints::none(), Deadlines::default());
-    world.create("team", &json!({"escalateAfterFailures": 5})).await;
+    world
+        .create("team", &json!({"escalateAfterFailures": 5}))
+        .await;
     let told = world
         .until("team", "it is told", |policy| {
-            condition(policy, "Stalled") == Some((ConditionStatus::True, "SchemaMismatch".to_owned()))
+            condition(policy, "Stalled")
+                == Some((ConditionStatus::True, "SchemaMismatch".to_owned()))
         })
         .await;
     let told = message(&told, "Stalled");
-    assert!(told.contains("spec.escalateAfterFailures") && told.contains("Install the CRDs of relay"), "{told}");
+    assert!(
+        told.contains("spec.escalateAfterFailures") && told.contains("Install the CRDs of relay"),
+        "{told}"
+    );
     running.end().await;
     let running = world.start();
     world.until_in_force("team").await;

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod bars;
 mod crash;
 mod faults;
 mod follow;
@@ -17,7 +18,7 @@ macro_rules! on_both {
         mod on_local {
             $($(#[$doc])* #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                super::$name(crate::sources::local()).await;
+                super::$name(crate::sources::local().await).await;
             })+
         }
         mod on_kube {

@@ -20,8 +20,6 @@ pub(crate) enum Play {
     Pass,
     /// No connection.
     Refuse,
-    /// No answer.
-    Hang,
     /// This answer; seconds of `Retry-After`, if any.
     Answer(u16, Option<u32>),
     /// It goes through, and this is replaced in what comes back.
@@ -64,7 +62,10 @@ impl Proxy {
             client: client.clone(),
             rule: Arc::new(Mutex::new(Arc::new(|_: &Method, _: &str| Play::Pass))),
         };
-        (Client::new(proxy.clone(), client.default_namespace()), proxy)
+        (
+            Client::new(proxy.clone(), client.default_namespace()),
+            proxy,
+        )
     }
 
     /// From now on.
@@ -80,7 +81,9 @@ impl Proxy {
 type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
 fn whole(text: String) -> AnswerBody {
-    Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed_unsync()
+    Full::new(Bytes::from(text))
+        .map_err(|never| match never {})
+        .boxed_unsync()
 }
 
 impl Service<Request<Body>> for Proxy {
@@ -104,7 +107,6 @@ impl Service<Request<Body>> for Proxy {
             match play {
                 Play::Pass => send(request).await,
                 Play::Refuse => Err("connection refused".into()),
-                Play::Hang => std::future::pending().await,
                 Play::Answer(code, after) => {
                     let text = format!(
                         r#"{{"kind":"Status","apiVersion":"v1","status":"Failure","code":{code},"reason":"Played","message":"as the test plays it"}}"#
@@ -122,7 +124,10 @@ impl Service<Request<Body>> for Proxy {
                         let text = String::from_utf8_lossy(&chunk).replace(&from, &to);
                         Ok(Frame::data(Bytes::from(text)))
                     });
-                    Ok(Response::from_parts(parts, StreamBody::new(replaced).boxed_unsync()))
+                    Ok(Response::from_parts(
+                        parts,
+                        StreamBody::new(replaced).boxed_unsync(),
+                    ))
                 }
                 Play::Watch(watch) => {
                     let (parts, body) = send(request).await?.into_parts();

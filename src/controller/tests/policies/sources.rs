@@ -10,29 +10,46 @@ use serde_json::json;
 use crate::world::World;
 
 /// A local object store of this test's own.
-pub(crate) fn local() -> World {
+pub(crate) async fn local() -> World {
     let folder = tempfile::tempdir().unwrap();
+    let needed = |(kind, _): &(&str, &str)| ["RoutingPolicy", "LayaServer"].contains(kind);
+    let documents = api::crds::DOCUMENTS.into_iter().filter(needed);
     let options = ObjectStoreOptions {
-        documents: api::crds::DOCUMENTS.map(|(_, text)| text.to_owned()).into(),
+        documents: documents.map(|(_, text)| text.to_owned()).collect(),
         ..ObjectStoreOptions::default()
     };
-    let opened = ObjectStore::open(&folder.path().join("objects.db"), &folder.path().join("instance"), options).unwrap();
+    let opened = ObjectStore::open(
+        &folder.path().join("objects.db"),
+        &folder.path().join("instance"),
+        options,
+    )
+    .unwrap();
     let client = Client::new(opened.store.service(), "default");
-    World::new(client, (opened.store, folder))
+    with_namespace(World::new(client, (opened.store, folder))).await
 }
 
 /// The kube-apiserver of `RELAY_TEST_KUBECONFIG`.
 pub(crate) async fn kube() -> World {
-    let path = std::env::var_os("RELAY_TEST_KUBECONFIG").expect("RELAY_TEST_KUBECONFIG is not set: run `cargo xtask test`");
+    let path = std::env::var_os("RELAY_TEST_KUBECONFIG")
+        .expect("RELAY_TEST_KUBECONFIG is not set: run `cargo xtask test`");
     let kubeconfig = Kubeconfig::read_from(path).unwrap();
-    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .unwrap();
     config.default_retry = false;
     // Whoever was first to install one has the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::try_from(config).unwrap();
-    let world = World::new(client.clone(), ());
-    let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": world.namespace}})).unwrap();
-    let namespaces: Api<Namespace> = Api::all(client);
-    namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+    with_namespace(World::new(client, ())).await
+}
+
+async fn with_namespace(world: World) -> World {
+    let namespace: Namespace =
+        serde_json::from_value(json!({"metadata": {"name": world.namespace}})).unwrap();
+    let namespaces: Api<Namespace> = Api::all(world.client.clone());
+    namespaces
+        .create(&PostParams::default(), &namespace)
+        .await
+        .unwrap();
     world
 }

@@ -61,18 +61,27 @@ impl World {
             "metadata": {"name": name, "namespace": self.namespace}, "spec": spec,
         });
         let object: RoutingPolicy = serde_json::from_value(object).unwrap();
-        self.policies().create(&PostParams::default(), &object).await.unwrap()
+        self.policies()
+            .create(&PostParams::default(), &object)
+            .await
+            .unwrap()
     }
 
     /// Changes fields of a spec; the generation it has then.
     pub(crate) async fn edit(&self, name: &str, spec: &Value) -> i64 {
         let patch = Patch::Merge(json!({"spec": spec}));
-        let edited = self.policies().patch(name, &PatchParams::default(), &patch).await;
+        let edited = self
+            .policies()
+            .patch(name, &PatchParams::default(), &patch)
+            .await;
         edited.unwrap().metadata.generation.unwrap()
     }
 
     pub(crate) async fn delete(&self, name: &str) {
-        self.policies().delete(name, &DeleteParams::default()).await.unwrap();
+        self.policies()
+            .delete(name, &DeleteParams::default())
+            .await
+            .unwrap();
         until("the policy is gone", || async {
             let found = self.policies().get_opt(name).await.unwrap();
             found.is_none().then_some(()).ok_or(found)
@@ -85,10 +94,19 @@ impl World {
     }
 
     /// Waits until a policy is so.
-    pub(crate) async fn until(&self, name: &str, what: &str, is: impl Fn(&RoutingPolicy) -> bool) -> RoutingPolicy {
+    pub(crate) async fn until(
+        &self,
+        name: &str,
+        what: &str,
+        is: impl Fn(&RoutingPolicy) -> bool,
+    ) -> RoutingPolicy {
         until(what, || async {
             let policy = self.policy(name).await;
-            if is(&policy) { Ok(policy) } else { Err(policy.status) }
+            if is(&policy) {
+                Ok(policy)
+            } else {
+                Err(policy.status)
+            }
         })
         .await
     }
@@ -113,20 +131,39 @@ impl World {
         let events: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);
         let mut events = events.list(&ListParams::default()).await.unwrap().items;
         events.sort_by(|a, b| a.event_time.cmp(&b.event_time));
-        let about = |event: &Event| event.regarding.as_ref().and_then(|object| object.name.clone());
+        let about = |event: &Event| {
+            event
+                .regarding
+                .as_ref()
+                .and_then(|object| object.name.clone())
+        };
         events
             .into_iter()
             .filter(|event| about(event).as_deref() == Some(name))
-            .map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default()))
+            .map(|event| {
+                (
+                    event.reason.unwrap_or_default(),
+                    event.note.unwrap_or_default(),
+                )
+            })
             .collect()
     }
 
     /// A controller straight over the source.
     pub(crate) fn start(&self) -> Running {
-        self.start_with(self.client.clone(), FaultPoints::none(), Deadlines::default())
+        self.start_with(
+            self.client.clone(),
+            FaultPoints::none(),
+            Deadlines::default(),
+        )
     }
 
-    pub(crate) fn start_with(&self, client: Client, faults: FaultPoints, deadlines: Deadlines) -> Running {
+    pub(crate) fn start_with(
+        &self,
+        client: Client,
+        faults: FaultPoints,
+        deadlines: Deadlines,
+    ) -> Running {
         let build = BuildInfo {
             component: "controller",
             version: "test",
@@ -168,7 +205,10 @@ impl Running {
     /// Ends it as SIGTERM does.
     pub(crate) async fn end(self) {
         self.trigger.advance(Phase::Draining);
-        timeout(PATIENCE, self.task).await.expect("it drains").unwrap();
+        timeout(PATIENCE, self.task)
+            .await
+            .expect("it drains")
+            .unwrap();
     }
 
     /// Ends it as SIGKILL does.
@@ -196,13 +236,18 @@ where
 /// Status and reason of a condition.
 pub(crate) fn condition(policy: &RoutingPolicy, kind: &str) -> Option<(ConditionStatus, String)> {
     let conditions = &policy.status.as_ref()?.conditions;
-    let found = conditions.iter().find(|condition| condition.type_ == kind)?;
+    let found = conditions
+        .iter()
+        .find(|condition| condition.type_ == kind)?;
     Some((found.status, found.reason.clone()))
 }
 
 /// Message of a condition.
 pub(crate) fn message(policy: &RoutingPolicy, kind: &str) -> String {
-    let conditions = policy.status.as_ref().map(|status| status.conditions.clone());
+    let conditions = policy
+        .status
+        .as_ref()
+        .map(|status| status.conditions.clone());
     let mut conditions = conditions.unwrap_or_default().into_iter();
     let found = conditions.find(|condition| condition.type_ == kind);
     found.map(|condition| condition.message).unwrap_or_default()

@@ -2,9 +2,11 @@
 //! two effects, and sees caches that are behind. Whatever happened, once the edits stop the wish is reached and stays.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use proptest::prelude::*;
 
+use super::super::Compiled;
 use super::super::documents::Document;
 use super::*;
 use crate::reconciler::{Destroys, Effect};
@@ -14,6 +16,12 @@ use crate::reconciler::{Destroys, Effect};
 struct Stored {
     owner: String,
     created: u64,
+}
+
+impl Stored {
+    fn uid(&self) -> String {
+        format!("document {}", self.created)
+    }
 }
 
 /// The object API as far as it matters: the policy and its documents.
@@ -53,6 +61,25 @@ fn spec(number: u8) -> Value {
     }
 }
 
+/// What compiling each spec finds; the same in every history.
+fn known(policy: &RoutingPolicy) -> Checked {
+    static KNOWN: OnceLock<Vec<Arc<Compiled>>> = OnceLock::new();
+    let known = KNOWN.get_or_init(|| {
+        let compiled = |number| checked(&policy_of(number), ServerState::Unnamed).compiled;
+        (0..8).map(compiled).collect()
+    });
+    let revision = super::super::revision_of(&policy.spec);
+    let compiled = known.iter().find(|compiled| compiled.revision == revision);
+    Checked {
+        compiled: compiled.expect("histories have these specs only").clone(),
+        server: ServerState::Unnamed,
+    }
+}
+
+fn policy_of(number: u8) -> RoutingPolicy {
+    policy(&spec(number), 1, None)
+}
+
 fn edits() -> impl Strategy<Value = u8> {
     prop_oneof![4 => 0_u8..6, 1 => 6_u8..8]
 }
@@ -85,30 +112,40 @@ impl World {
     }
 
     fn accepted(&self) -> Option<String> {
-        self.policy.status.as_ref().and_then(|status| status.accepted_revision.clone())
+        self.policy
+            .status
+            .as_ref()
+            .and_then(|status| status.accepted_revision.clone())
     }
 
     fn observe(&self, cache: &BTreeMap<String, Stored>) -> Observation {
         let wanted = format!("rp-team-{}", super::super::revision_of(&self.policy.spec));
         // As the reconciler does: the cache where the revision is in force already, else the API itself.
-        let in_force = self.accepted().map(|revision| format!("rp-team-{revision}")) == Some(wanted.clone());
-        let cached = cache.get(&wanted).is_some_and(|stored| stored.owner == self.uid());
+        let in_force = self
+            .accepted()
+            .map(|revision| format!("rp-team-{revision}"))
+            == Some(wanted.clone());
+        let cached = cache
+            .get(&wanted)
+            .is_some_and(|stored| stored.owner == self.uid());
         let presence = if in_force && cached {
             Presence::Stored
         } else {
             match self.documents.get(&wanted) {
                 None => Presence::Absent,
                 Some(stored) if stored.owner == self.uid() => Presence::Stored,
-                Some(_) => Presence::Unusable {
-                    name: wanted.clone(),
-                    uid: wanted,
+                Some(stored) => Presence::Unusable {
+                    uid: stored.uid(),
+                    name: wanted,
                 },
             }
         };
-        let second = |created: u64| jiff::Timestamp::from_second(1_796_000_000 + i64::try_from(created).unwrap()).unwrap();
+        let second = |created: u64| {
+            jiff::Timestamp::from_second(1_796_000_000 + i64::try_from(created).unwrap()).unwrap()
+        };
         let documents = cache.iter().map(|(name, stored)| Document {
             name: name.clone(),
-            uid: name.clone(),
+            uid: stored.uid(),
             owner: Some(stored.owner.clone()),
             created: second(stored.created),
             version: stored.created,
@@ -122,8 +159,12 @@ impl World {
     /// One pass; how many effects it had. Checks what must hold of each.
     fn pass(&mut self, cache: &BTreeMap<String, Stored>, kill: Kill) -> usize {
         let object = self.policy.clone();
-        let plan = planned(&object, ServerState::Unnamed, self.observe(cache));
-        let destructive = plan.actions.iter().filter(|action| action.destroys() == Destroys::Something);
+        let seen = Seen::of(self.observe(cache));
+        let plan = RoutingPolicies::plan(&object, &known(&object), &seen, &now());
+        let destructive = plan
+            .actions
+            .iter()
+            .filter(|action| action.destroys() == Destroys::Something);
         assert!(destructive.count() <= 1);
         let mut effects = 0;
         for action in &plan.actions {
@@ -148,12 +189,30 @@ impl World {
                     owner: self.uid(),
                     created: self.counter,
                 };
-                self.documents.entry(format!("rp-team-{revision}")).or_insert(stored);
+                self.documents
+                    .entry(format!("rp-team-{revision}"))
+                    .or_insert(stored);
             }
-            Action::DeleteRevision { name, .. } => {
-                let accepted = self.accepted().map(|revision| format!("rp-team-{revision}"));
-                let own = self.documents.get(name).is_some_and(|stored| stored.owner == self.uid());
-                assert!(!own || accepted.as_ref() != Some(name), "the accepted revision is never removed");
+            Action::DeleteRevision { name, uid, .. } => {
+                // The API removes what has the uid, and nothing else that has the name by now.
+                if self
+                    .documents
+                    .get(name)
+                    .is_none_or(|stored| stored.uid() != *uid)
+                {
+                    return;
+                }
+                let accepted = self
+                    .accepted()
+                    .map(|revision| format!("rp-team-{revision}"));
+                let own = self
+                    .documents
+                    .get(name)
+                    .is_some_and(|stored| stored.owner == self.uid());
+                assert!(
+                    !own || accepted.as_ref() != Some(name),
+                    "the accepted revision is never removed"
+                );
                 self.documents.remove(name);
             }
         }
@@ -179,10 +238,15 @@ impl World {
             Step::CreateAgain(number) => {
                 self.lives += 1;
                 self.counter += 1;
-                let created = jiff::Timestamp::from_second(1_796_000_000 + i64::try_from(self.counter).unwrap()).unwrap();
+                let created = jiff::Timestamp::from_second(
+                    1_796_000_000 + i64::try_from(self.counter).unwrap(),
+                )
+                .unwrap();
                 self.policy = policy(&spec(*number), 1, None);
                 self.policy.metadata.uid = Some(format!("life {}", self.lives));
-                self.policy.metadata.creation_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(created));
+                self.policy.metadata.creation_timestamp = Some(
+                    k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(created),
+                );
             }
         }
     }
@@ -191,7 +255,11 @@ impl World {
         let edited = policy(&spec(number), 1, None).spec;
         if edited != self.policy.spec {
             self.policy.spec = edited;
-            self.policy.metadata.generation = self.policy.metadata.generation.map(|generation| generation + 1);
+            self.policy.metadata.generation = self
+                .policy
+                .metadata
+                .generation
+                .map(|generation| generation + 1);
         }
     }
 

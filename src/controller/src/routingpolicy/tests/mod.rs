@@ -44,8 +44,17 @@ fn checked(policy: &RoutingPolicy, server: ServerState) -> Checked {
     }
 }
 
-fn planned(policy: &RoutingPolicy, server: ServerState, observation: Observation) -> Plan<RoutingPolicies> {
-    RoutingPolicies::plan(policy, &checked(policy, server), &Seen::of(observation), &now())
+fn planned(
+    policy: &RoutingPolicy,
+    server: ServerState,
+    observation: Observation,
+) -> Plan<RoutingPolicies> {
+    RoutingPolicies::plan(
+        policy,
+        &checked(policy, server),
+        &Seen::of(observation),
+        &now(),
+    )
 }
 
 /// `Ready=False/Waiting` and so on, sorted.
@@ -53,7 +62,14 @@ fn told(status: &RoutingPolicyStatus) -> Vec<String> {
     let mut told: Vec<_> = status
         .conditions
         .iter()
-        .map(|condition| format!("{}={}/{}", condition.type_, condition.status.as_str(), condition.reason))
+        .map(|condition| {
+            format!(
+                "{}={}/{}",
+                condition.type_,
+                condition.status.as_str(),
+                condition.reason
+            )
+        })
         .collect();
     told.sort();
     told
