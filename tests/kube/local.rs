@@ -6,7 +6,7 @@ use http_body_util::{BodyExt as _, Full};
 use objects::{ObjectService, ObjectStore, ObjectStoreOptions};
 use tower::ServiceExt as _;
 
-use crate::target::{Ask, Target, Told, body_of};
+use crate::target::{Ask, Target, Told, USER_AGENT, body_of};
 
 /// A store that is gone with the test.
 pub(crate) struct Local {
@@ -44,6 +44,7 @@ impl Target for Local {
 
     fn ask(&self, ask: &Ask) -> Told {
         let mut request = Request::builder().method(ask.method).uri(&ask.path);
+        request = request.header("user-agent", USER_AGENT);
         if !ask.body.is_empty() {
             request = request.header("content-type", ask.content_type);
         }
