@@ -8,6 +8,7 @@ mod catalog;
 mod database;
 mod failure;
 pub mod fields;
+pub mod listen;
 mod operation;
 mod options;
 pub mod patch;

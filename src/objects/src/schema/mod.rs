@@ -10,7 +10,7 @@ mod default;
 mod definition;
 mod error;
 mod format;
-mod go_text;
+pub(crate) mod go_text;
 mod node;
 mod object_meta;
 mod path;
@@ -23,3 +23,6 @@ mod unknown;
 pub use cause::{Cause, CauseReason};
 pub use definition::{Column, Definition, Scale};
 pub use error::DefinitionError;
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Records what a kube-apiserver answers to the cases of a folder: NAME.crd.json + NAME.cases.json -> NAME.answers.json.
+"""Records what a kube-apiserver answers to the cases of this folder: NAME.crd.json + NAME.cases.json -> NAME.answers.json.
 
-    record.py KUBECONFIG NAME...
+    record.py KUBECONFIG [NAME...]
 
-The server should be one of its own (tests/engines/kubernetes.sh start DIR): CRDs are applied and removed. Objects that an
+The server should be one of its own (tests/engines/kubernetes.sh start DIR): CRDs are applied and removed. Where there is
+NAME.bases.json, the CRD is that of crds/NAME.yaml, and the cases are made anew by corpus.py and extra.json. Objects that an
 update starts from may be invalid, so they are stored while the CRD has a schema that lets everything through.
 """
 import base64
@@ -17,8 +18,13 @@ import time
 import urllib.error
 import urllib.request
 
+import yaml
+
+import corpus
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAX = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+KINDS = ("layamodels", "layaservers", "trainingruns", "evaluationgates", "routingpolicies")
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -63,7 +69,7 @@ def put_crd(server, crd):
         sys.exit(f"{name}: {answer['message']}")
 
     def established():
-        conditions = server.call("GET", f"{CRDS}/{name}")[1].get("status", {}).get("conditions", [])
+        conditions = server.call("GET", f"{CRDS}/{name}")[1].get("status", {}).get("conditions") or []
         return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
     until("established", established)
@@ -71,18 +77,46 @@ def put_crd(server, crd):
 
 def answer_of(status, body):
     if status in (200, 201):
+        if body is None:
+            return {"status": status}
         metadata = body.get("metadata", {})
         for field in ("creationTimestamp", "generation", "managedFields", "resourceVersion", "uid", "namespace"):
             metadata.pop(field, None)
         return {"status": status, "object": body}
     causes = body.get("details", {}).get("causes", [])
-    causes = sorted(causes, key=lambda c: (c.get("field", ""), c["reason"], c.get("message", "")))
-    return {"status": status, "reason": body.get("reason"), "message": body["message"] if not causes else None, "causes": causes}
+    if not causes:
+        return {"status": status, "message": body["message"]}
+    causes = sorted([c.get("field", ""), c["reason"], c.get("message", "")] for c in causes)
+    return {"status": status, "causes": causes}
+
+
+def lines(name, items):
+    with open(f"{HERE}/{name}", "w") as out:
+        out.write("[\n" + ",\n".join(json.dumps(item, ensure_ascii=False, sort_keys=True) for item in items) + "\n]\n")
+
+
+def load(name):
+    """The CRD and its cases, each with `object` and for an update `old`; those of our kinds are made anew."""
+    if not os.path.exists(f"{HERE}/{name}.bases.json"):
+        cases = json.load(open(f"{HERE}/{name}.cases.json"))
+        return json.load(open(f"{HERE}/{name}.crd.json")), cases
+    crd = corpus.without_descriptions(yaml.safe_load(open(f"{HERE}/../../../../../crds/{name}.yaml")))
+    with open(f"{HERE}/{name}.crd.json", "w") as out:
+        json.dump(crd, out, indent=1, sort_keys=True)
+    bases = json.load(open(f"{HERE}/{name}.bases.json"))
+    cases = corpus.cases_of(crd, bases, json.load(open(f"{HERE}/extra.json")).get(name, {}))
+    lines(f"{name}.cases.json", cases)
+    whole = []
+    for case in cases:
+        case = dict(case, object=corpus.apply(bases[case["base"]], case))
+        if "old" in case:
+            case["old"] = bases[case["old"]]
+        whole.append(case)
+    return crd, whole
 
 
 def record(server, name):
-    crd = json.load(open(f"{HERE}/{name}.crd.json"))
-    cases = json.load(open(f"{HERE}/{name}.cases.json"))
+    crd, cases = load(name)
     group, version = crd["spec"]["group"], crd["spec"]["versions"][0]
     plural = crd["spec"]["names"]["plural"]
     namespace = f"/apis/{group}/{version['name']}/namespaces/golden"
@@ -94,15 +128,17 @@ def record(server, name):
     lax["spec"]["versions"][0].pop("subresources", None)
     put_crd(server, lax)
     answers = []
-    # two cases may start from the same name: each is stored, run and removed by itself where the names clash
-    stored = {}
+    # objects of the same name are stored in namespaces of their own, the same object once
+    stored, places = {}, {}
     for index, case in enumerate(cases):
         if "old" in case:
-            old = copy.deepcopy(case["old"])
-            place = f"{namespace}{index}"
-            server.call("POST", "/api/v1/namespaces", {"metadata": {"name": f"golden{index}"}})
-            until("first write", lambda: server.call("POST", f"{place}/{plural}", old)[0] in (201, 409))
-            stored[index] = place
+            key = json.dumps(case["old"], sort_keys=True)
+            if key not in places:
+                places[key] = f"{namespace}{len(places)}"
+                server.call("POST", "/api/v1/namespaces", {"metadata": {"name": places[key].rsplit("/", 1)[1]}})
+                old = case["old"]
+                until("first write", lambda: server.call("POST", f"{places[key]}/{plural}", old)[0] in (201, 409))
+            stored[index] = places[key]
     put_crd(server, crd)
     probe = {"apiVersion": f"{group}/{version['name']}", "kind": crd["spec"]["names"]["kind"], "metadata": {"name": "probe"}, "unknown": 1}
     until("strict", lambda: server.call("POST", f"{namespace}/{plural}?dryRun=All&fieldValidation=Strict", probe)[0] == 400)
@@ -116,16 +152,17 @@ def record(server, name):
             status, body = server.call("PUT", path + subresource + options, new)
         else:
             status, body = server.call("POST", f"{namespace}/{plural}{options}", new)
+        if status in (200, 201) and case.get("set", case.get("remove")) and index % 8:
+            body = None  # one stored object of eight is enough of them
         answers.append({"name": case["name"], **answer_of(status, body)})
-    with open(f"{HERE}/{name}.answers.json", "w") as out:
-        out.write("[\n" + ",\n".join(json.dumps(a, ensure_ascii=False, sort_keys=True) for a in answers) + "\n]\n")
+    lines(f"{name}.answers.json", answers)
     server.call("DELETE", f"{CRDS}/{crd['metadata']['name']}")
     refused = sum(a["status"] >= 400 for a in answers)
     print(f"{name}: {len(answers)} cases, {refused} refused")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
-    for name in sys.argv[2:]:
+    for name in sys.argv[2:] or ("gadgets", *KINDS):
         record(Server(sys.argv[1]), name)
