@@ -2,6 +2,14 @@
 
 use serde_json::{Map, Value};
 
+/// Words of messages after which a version stands.
+const VERSION_FOLLOWS: [&str; 4] = [
+    "ResourceVersion in precondition: ",
+    "ResourceVersion in object meta: ",
+    "the ResourceVersion in the precondition (",
+    "the ResourceVersion in record (",
+];
+
 /// What the servers of a comparison chose themselves.
 pub(crate) struct Redaction<'a> {
     pub(crate) namespace: &'a str,
@@ -56,7 +64,7 @@ impl Redaction<'_> {
         if let Some(prefix) = self.prefix {
             text = without_suffixes(&text, prefix);
         }
-        for before in ["ResourceVersion in precondition: ", "ResourceVersion in object meta: "] {
+        for before in VERSION_FOLLOWS {
             text = without_number_after(&text, before);
         }
         without_uids(&text)
