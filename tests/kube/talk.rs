@@ -28,7 +28,9 @@ impl Side {
     pub(crate) fn command(&self, arguments: &[&str]) -> std::process::Command {
         let mut command = kubectl(&self.kubeconfig, self.home.path());
         // What editors and shells of a machine are called.
-        command.env("PATH", "/usr/bin:/bin").env("TMPDIR", self.home.path());
+        command
+            .env("PATH", "/usr/bin:/bin")
+            .env("TMPDIR", self.home.path());
         command.args(arguments);
         command.stdin(std::process::Stdio::null());
         command
