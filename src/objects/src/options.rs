@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -25,6 +26,8 @@ pub struct ObjectStoreOptions {
     pub readers: usize,
     /// Most bytes of the file; what does not fit is refused as on a full disk.
     pub max_file_bytes: u64,
+    /// How often a watch says how far it is, where it was asked to.
+    pub bookmarks: Duration,
     /// The store id to take where both the file and `instance` are lost: the one on what still runs, if that is one.
     pub recovered_id: Option<String>,
 }
@@ -37,6 +40,7 @@ impl Default for ObjectStoreOptions {
             clock: Arc::new(Timestamp::now),
             readers: 4,
             max_file_bytes: MAX_FILE_BYTES,
+            bookmarks: Duration::from_secs(30),
             recovered_id: None,
         }
     }
@@ -48,6 +52,7 @@ impl fmt::Debug for ObjectStoreOptions {
             .field("documents", &self.documents.len())
             .field("readers", &self.readers)
             .field("max_file_bytes", &self.max_file_bytes)
+            .field("bookmarks", &self.bookmarks)
             .field("recovered_id", &self.recovered_id)
             .finish_non_exhaustive()
     }

@@ -3,7 +3,7 @@
 mod instance;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use files::Lock;
@@ -45,10 +45,9 @@ pub(crate) struct Inner {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) clock: Clock,
     pub(crate) writes: Semaphore,
+    pub(crate) bookmarks: Duration,
     id: String,
     path: PathBuf,
-    /// Nothing after it was closed.
-    lock: Mutex<Option<Lock>>,
 }
 
 impl std::fmt::Debug for ObjectStore {
@@ -112,6 +111,7 @@ impl ObjectStore {
             catalog: catalog.clone(),
             clock: options.clock.clone(),
             counts,
+            lock,
         };
         start(writer).map_err(OpenError::Thread)?;
         let store = Self(Arc::new(Inner {
@@ -121,9 +121,9 @@ impl ObjectStore {
             catalog,
             clock: options.clock,
             writes: Semaphore::new(WRITES),
+            bookmarks: options.bookmarks,
             id,
             path: path.to_owned(),
-            lock: Mutex::new(Some(lock)),
         }));
         Ok(Opened { store, notices })
     }
@@ -195,13 +195,6 @@ impl ObjectStore {
             }
             inner.feed.close();
             inner.readers.close();
-            drop(
-                inner
-                    .lock
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .take(),
-            );
         });
         match tokio::time::timeout(deadline, closed).await {
             Ok(Ok(())) => Ok(()),

@@ -4,6 +4,8 @@
 
 // `KubeSchema` copies each struct, with its `pub`, into a function.
 #![allow(unreachable_pub)]
+// Columns of a kind have types and priorities in common.
+#![allow(clippy::duplicated_attributes)]
 
 mod condition;
 pub mod crd;

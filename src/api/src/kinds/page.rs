@@ -9,6 +9,15 @@ use crate::condition::{ConditionType, Polarity};
 use crate::group::{API_VERSION, Kind, NAME_PATTERN, Subresources};
 use crate::reason::Reason;
 
+/// Words of the tables.
+const WORDS: &str = "\
+`!` = required, `im` = stays as it was created, `im once set` = can be added and then stays. A *ratio* is a string from
+`\"0\"` to `\"1\"` with at most six places, a *decimal* a string of at most nine digits and six places, a *quantity* a
+string such as `500m` or `2Gi`, a *digest* `sha256:` and 64 hex digits, a *name* 1 to 40 of `a-z`, `0-9` and `-`, a *DNS
+name* names joined by dots (253 characters).
+
+";
+
 /// The page, as Markdown. `example` is the text of the plainest example of the kind.
 #[must_use]
 pub fn page(kind: Kind, example: &str) -> String {
@@ -19,9 +28,7 @@ pub fn page(kind: Kind, example: &str) -> String {
     head(&mut out, kind, schema, example);
     let spec = &schema["properties"]["spec"];
     out.push_str("\n## Spec\n\n");
-    out.push_str(
-        "`!` = required, `im` = cannot be changed. Decimals and quantities are strings.\n\n",
-    );
+    out.push_str(WORDS);
     out.push_str("| field | type | default | bounds | meaning |\n|---|---|---|---|---|\n");
     fields(&mut out, "spec", spec, &mut |row: &Row<'_>| {
         row.with_bounds()
@@ -266,6 +273,7 @@ fn word_for(pattern: &str) -> Option<&'static str> {
         _ if begins(r"^(0(\.[0-9]") => Some("ratio"),
         _ if begins("^[0-9]{1,9}") => Some("decimal"),
         _ if begins("^[0-9]+(") => Some("quantity"),
+        _ if begins(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.") => Some("DNS name"),
         _ => None,
     }
 }

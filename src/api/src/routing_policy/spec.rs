@@ -1,8 +1,11 @@
 //! Fields of a `RoutingPolicy`: one definition for files (serde) and, with feature `kinds`, for the schema of the CRD.
 //! What the schema cannot say is checked by `limits` and by `routing::policy`; a test holds the two together.
 
-// `KubeSchema` copies a struct, with its `pub`, into a function.
-#![cfg_attr(feature = "kinds", allow(unreachable_pub))]
+// `KubeSchema` copies a struct, with its `pub`, into a function; columns have types and priorities in common.
+#![cfg_attr(
+    feature = "kinds",
+    allow(unreachable_pub, clippy::duplicated_attributes)
+)]
 
 use decision::vocabulary::{Effort, Tier, Validation};
 use routing::registry::{Capabilities, ModelRef};

@@ -30,7 +30,6 @@ struct Names {
     plural: &'static str,
     singular: &'static str,
     short: &'static [&'static str],
-    scope: &'static str,
 }
 
 fn document(names: &Names, description: &str, properties: Value, required: &[&str]) -> Value {
@@ -56,7 +55,8 @@ fn document(names: &Names, description: &str, properties: Value, required: &[&st
         "metadata": {"name": format!("{}.{}", names.plural, names.group)},
         "spec": {
             "group": names.group,
-            "scope": names.scope,
+            // A definition knows no other; where a kind lies says its nature.
+            "scope": "Namespaced",
             "names": {
                 "kind": names.kind,
                 "listKind": format!("{}List", names.kind),
@@ -156,7 +156,6 @@ fn namespaces() -> Value {
         plural: "namespaces",
         singular: "namespace",
         short: &["ns"],
-        scope: "Cluster",
     };
     document(
         &names,
@@ -190,7 +189,6 @@ fn revisions() -> Value {
         plural: "controllerrevisions",
         singular: "controllerrevision",
         short: &[],
-        scope: "Namespaced",
     };
     document(
         &names,
@@ -212,7 +210,6 @@ fn events() -> Value {
         plural: "events",
         singular: "event",
         short: &["ev"],
-        scope: "Namespaced",
     };
     document(
         &names,
@@ -244,7 +241,6 @@ fn core_events() -> Value {
         plural: "events",
         singular: "event",
         short: &["ev"],
-        scope: "Namespaced",
     };
     document(
         &names,

@@ -196,9 +196,9 @@ fn resource(document: &Value, nature: Nature, view: View) -> Result<Resource, De
         (View::Stored, "") => definition.plural.clone(),
         (View::Stored, group) => format!("{}.{group}", definition.plural),
     };
-    let scope = match document["spec"]["scope"].as_str() {
-        Some("Cluster") => Scope::Cluster,
-        _ => Scope::Namespaced,
+    let scope = match nature {
+        Nature::Namespace => Scope::Cluster,
+        Nature::Custom | Nature::Event | Nature::Revision => Scope::Namespaced,
     };
     let status = if definition.has_status {
         StatusSubresource::Present

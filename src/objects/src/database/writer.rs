@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
+use files::Lock;
 use rusqlite::Connection;
 use store::file::File;
 use tokio::sync::oneshot;
@@ -33,6 +34,8 @@ pub(crate) struct Writer {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) clock: Clock,
     pub(crate) counts: Counts,
+    /// Held until nothing more is written, so that the next who opens the file finds it at rest.
+    pub(crate) lock: Lock,
 }
 
 /// Starts the thread.
@@ -69,6 +72,7 @@ impl Writer {
             .raw
             .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
         drop(self.file);
+        drop(self.lock);
         if let Some(reply) = closed {
             let _ = reply.send(());
         }

@@ -20,8 +20,6 @@ use crate::database::{Change, Ended, Span, Subscription, Verb, Want, snapshot};
 use crate::failure::Failure;
 use crate::store::Inner;
 
-/// How often a bookmark comes to those who asked for them.
-const BOOKMARKS: Duration = Duration::from_secs(30);
 /// Shortest and longest life of a watch whose client did not say.
 const LIFE_SECONDS: (u64, u64) = (1_800, 3_600);
 /// Lines that go out in one piece at most.
@@ -88,7 +86,7 @@ pub(super) async fn start(
         lines: VecDeque::new(),
         replay: None,
         position: asked,
-        bookmarks: query.wants_bookmarks.then(ticks),
+        bookmarks: query.wants_bookmarks.then(|| ticks(inner.bookmarks)),
         end: Instant::now() + Duration::from_secs(life),
         ended: false,
         subscription,
@@ -104,8 +102,8 @@ pub(super) async fn start(
     }))
 }
 
-fn ticks() -> Interval {
-    let mut ticks = interval_at(Instant::now() + BOOKMARKS, BOOKMARKS);
+fn ticks(every: Duration) -> Interval {
+    let mut ticks = interval_at(Instant::now() + every, every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }

@@ -85,13 +85,22 @@ pub(super) const NO_FIELD: &str = "<nil>";
 
 impl Cause {
     /// A cause that shows the value it is about. `detail` may be empty.
-    pub(crate) fn with_value(reason: CauseReason, field: String, value: &Value, detail: &str) -> Self {
+    pub(crate) fn with_value(
+        reason: CauseReason,
+        field: String,
+        value: &Value,
+        detail: &str,
+    ) -> Self {
         let shown = go_text::bad_value(value);
         let message = match detail {
             "" => format!("{}: {shown}", reason.words()),
             _ => format!("{}: {shown}: {detail}", reason.words()),
         };
-        Self { reason, message, field }
+        Self {
+            reason,
+            message,
+            field,
+        }
     }
 
     /// A cause that does not show the value. `detail` may be empty.
@@ -100,7 +109,11 @@ impl Cause {
             "" => reason.words().to_owned(),
             _ => format!("{}: {detail}", reason.words()),
         };
-        Self { reason, message, field }
+        Self {
+            reason,
+            message,
+            field,
+        }
     }
 
     /// The API server does not run CEL rules over an object with such a fault (`hasBlockingErr`).
@@ -125,7 +138,12 @@ mod tests {
 
     #[test]
     fn a_cause_serialises_as_a_status_cause() {
-        let cause = Cause::with_value(CauseReason::Invalid, "spec.n".to_owned(), &json!(0), "must be greater");
+        let cause = Cause::with_value(
+            CauseReason::Invalid,
+            "spec.n".to_owned(),
+            &json!(0),
+            "must be greater",
+        );
         assert_eq!(
             serde_json::to_value(&cause).unwrap(),
             json!({"reason": "FieldValueInvalid", "message": "Invalid value: 0: must be greater", "field": "spec.n"})
@@ -145,7 +163,10 @@ mod tests {
             CauseReason::TooMany,
             CauseReason::TypeInvalid,
         ] {
-            assert_eq!(serde_json::to_value(reason).unwrap(), json!(reason.as_str()));
+            assert_eq!(
+                serde_json::to_value(reason).unwrap(),
+                json!(reason.as_str())
+            );
         }
     }
 }

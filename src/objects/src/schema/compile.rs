@@ -37,12 +37,26 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn root(path: &str) -> Self {
-        Self { path: path.to_owned(), level: Level::Root, depth: 0, uncorrelated: None }
+        Self {
+            path: path.to_owned(),
+            level: Level::Root,
+            depth: 0,
+            uncorrelated: None,
+        }
     }
 
     fn child(&self, step: &str, level: Level) -> Self {
-        let level = if self.level == Level::Branch { Level::Branch } else { level };
-        Self { path: format!("{}.{step}", self.path), level, depth: self.depth + 1, uncorrelated: self.uncorrelated.clone() }
+        let level = if self.level == Level::Branch {
+            Level::Branch
+        } else {
+            level
+        };
+        Self {
+            path: format!("{}.{step}", self.path),
+            level,
+            depth: self.depth + 1,
+            uncorrelated: self.uncorrelated.clone(),
+        }
     }
 
     /// The path of a keyword of this node.
@@ -54,12 +68,18 @@ impl Place {
 /// Compiles a schema and all below it.
 pub(super) fn compile(schema: &Value, place: &Place) -> Result<Node, DefinitionError> {
     if place.depth > DEPTH_MAX {
-        return Err(malformed(&place.path, format!("nested deeper than {DEPTH_MAX} levels")));
+        return Err(malformed(
+            &place.path,
+            format!("nested deeper than {DEPTH_MAX} levels"),
+        ));
     }
     let Value::Object(map) = schema else {
         return Err(malformed(&place.path, "must be an object".to_owned()));
     };
-    let mut node = Node { kind: kind(map, place)?, ..Node::default() };
+    let mut node = Node {
+        kind: kind(map, place)?,
+        ..Node::default()
+    };
     for (keyword, value) in map {
         read_keyword(&mut node, map, keyword, value, place)?;
     }
@@ -68,7 +88,8 @@ pub(super) fn compile(schema: &Value, place: &Place) -> Result<Node, DefinitionE
         node.rules = rules::compile(raw, &node, place)?;
     }
     node.has_rules = !node.rules.is_empty() || node.children().any(|child| child.has_rules);
-    node.has_unordered = node.list != List::Atomic || node.children().any(|child| child.has_unordered);
+    node.has_unordered =
+        node.list != List::Atomic || node.children().any(|child| child.has_unordered);
     Ok(node)
 }
 
@@ -82,8 +103,16 @@ fn read_keyword(
     let path = place.at(keyword);
     match keyword {
         // read with the node, or for people
-        "type" | "x-kubernetes-int-or-string" | "x-kubernetes-validations" | "exclusiveMinimum" | "exclusiveMaximum"
-        | "title" | "description" | "example" | "externalDocs" | "x-kubernetes-list-map-keys" => {}
+        "type"
+        | "x-kubernetes-int-or-string"
+        | "x-kubernetes-validations"
+        | "exclusiveMinimum"
+        | "exclusiveMaximum"
+        | "title"
+        | "description"
+        | "example"
+        | "externalDocs"
+        | "x-kubernetes-list-map-keys" => {}
         "nullable" => node.nullable = flag(value, &path)?,
         "default" => node.default = Some(value.clone()),
         "format" => read_format(node, text(value, &path)?, &path)?,
@@ -99,7 +128,11 @@ fn read_keyword(
         "maxProperties" => node.max_properties = Some(count(value, &path)?),
         "pattern" => {
             let source = text(value, &path)?;
-            let refused = |problem| DefinitionError::Pattern { path: path.clone(), pattern: source.to_owned(), problem };
+            let refused = |problem| DefinitionError::Pattern {
+                path: path.clone(),
+                pattern: source.to_owned(),
+                problem,
+            };
             node.pattern = Some(Pattern::compile(source).map_err(refused)?);
         }
         "required" => node.required = texts(value, &path)?,
@@ -109,7 +142,12 @@ fn read_keyword(
         "allOf" => node.all_of = branches(value, "allOf", place)?,
         "anyOf" => node.any_of = branches(value, "anyOf", place)?,
         "oneOf" => node.one_of = branches(value, "oneOf", place)?,
-        "not" => node.not = Some(Box::new(compile(value, &place.child("not", Level::Branch))?)),
+        "not" => {
+            node.not = Some(Box::new(compile(
+                value,
+                &place.child("not", Level::Branch),
+            )?))
+        }
         "x-kubernetes-preserve-unknown-fields" => {
             if !flag(value, &path)? {
                 return Err(broken(&path, "must be true or undefined"));
@@ -123,7 +161,12 @@ fn read_keyword(
             _ => return Err(broken(&path, "must be atomic or granular")),
         },
         "uniqueItems" | "x-kubernetes-embedded-resource" if !flag(value, &path)? => {}
-        _ => return Err(DefinitionError::Unsupported { path: place.path.clone(), what: format!("keyword {keyword}") }),
+        _ => {
+            return Err(DefinitionError::Unsupported {
+                path: place.path.clone(),
+                what: format!("keyword {keyword}"),
+            });
+        }
     }
     Ok(())
 }
@@ -134,11 +177,18 @@ fn kind(map: &Map<String, Value>, place: &Place) -> Result<Kind, DefinitionError
         None => false,
     };
     let Some(name) = map.get("type") else {
-        return Ok(if int_or_string { Kind::IntOrString } else { Kind::Any });
+        return Ok(if int_or_string {
+            Kind::IntOrString
+        } else {
+            Kind::Any
+        });
     };
     let path = place.at("type");
     if int_or_string {
-        return Err(broken(&path, "must be empty if x-kubernetes-int-or-string is true"));
+        return Err(broken(
+            &path,
+            "must be empty if x-kubernetes-int-or-string is true",
+        ));
     }
     match text(name, &path)? {
         "object" => Ok(Kind::Object),
@@ -147,7 +197,10 @@ fn kind(map: &Map<String, Value>, place: &Place) -> Result<Kind, DefinitionError
         "integer" => Ok(Kind::Integer),
         "number" => Ok(Kind::Number),
         "boolean" => Ok(Kind::Boolean),
-        other => Err(DefinitionError::Unsupported { path, what: format!("type {other:?}") }),
+        other => Err(DefinitionError::Unsupported {
+            path,
+            what: format!("type {other:?}"),
+        }),
     }
 }
 
@@ -158,15 +211,19 @@ fn read_format(node: &mut Node, name: &str, path: &str) -> Result<(), Definition
             node.format = Some(format);
             Ok(())
         }
-        Known::Checked(_) | Known::Unsupported => {
-            Err(DefinitionError::Unsupported { path: path.to_owned(), what: format!("format {name:?} of this type") })
-        }
+        Known::Checked(_) | Known::Unsupported => Err(DefinitionError::Unsupported {
+            path: path.to_owned(),
+            what: format!("format {name:?} of this type"),
+        }),
     }
 }
 
 fn properties(value: &Value, place: &Place) -> Result<BTreeMap<String, Node>, DefinitionError> {
     let Value::Object(map) = value else {
-        return Err(malformed(&place.at("properties"), "must be an object".to_owned()));
+        return Err(malformed(
+            &place.at("properties"),
+            "must be an object".to_owned(),
+        ));
     };
     map.iter()
         .map(|(name, schema)| {
@@ -179,19 +236,30 @@ fn properties(value: &Value, place: &Place) -> Result<BTreeMap<String, Node>, De
         .collect()
 }
 
-fn additional(value: &Value, map: &Map<String, Value>, place: &Place) -> Result<Additional, DefinitionError> {
+fn additional(
+    value: &Value,
+    map: &Map<String, Value>,
+    place: &Place,
+) -> Result<Additional, DefinitionError> {
     let path = place.at("additionalProperties");
     if place.level == Level::Root {
         return Err(broken(&path, "must not be used at the root"));
     }
-    let has_properties = map.get("properties").and_then(Value::as_object).is_some_and(|names| !names.is_empty());
+    let has_properties = map
+        .get("properties")
+        .and_then(Value::as_object)
+        .is_some_and(|names| !names.is_empty());
     match value {
-        Value::Bool(false) => Err(broken(&path, "cannot be set to false")),
         Value::Bool(true) => Ok(Additional::Any),
-        _ if has_properties => Err(broken(&path, "additionalProperties and properties are mutual exclusive")),
-        schema => {
-            Ok(Additional::Schema(Box::new(compile(schema, &place.child("additionalProperties", Level::Field))?)))
-        }
+        Value::Bool(false) if !has_properties => Ok(Additional::Forbidden),
+        _ if has_properties => Err(broken(
+            &path,
+            "additionalProperties and properties are mutual exclusive",
+        )),
+        schema => Ok(Additional::Schema(Box::new(compile(
+            schema,
+            &place.child("additionalProperties", Level::Field),
+        )?))),
     }
 }
 
@@ -207,7 +275,12 @@ fn branches(value: &Value, keyword: &str, place: &Place) -> Result<Vec<Node>, De
     list(value, &place.at(keyword))?
         .iter()
         .enumerate()
-        .map(|(index, schema)| compile(schema, &place.child(&format!("{keyword}[{index}]"), Level::Branch)))
+        .map(|(index, schema)| {
+            compile(
+                schema,
+                &place.child(&format!("{keyword}[{index}]"), Level::Branch),
+            )
+        })
         .collect()
 }
 
@@ -217,50 +290,87 @@ fn list_kind(name: &str, map: &Map<String, Value>, place: &Place) -> Result<List
         "atomic" => Ok(List::Atomic),
         "set" => Ok(List::Set),
         "map" => {
-            let keys = map.get("x-kubernetes-list-map-keys").map_or(Ok(Vec::new()), |keys| texts(keys, &keys_path))?;
+            let keys = map
+                .get("x-kubernetes-list-map-keys")
+                .map_or(Ok(Vec::new()), |keys| texts(keys, &keys_path))?;
             if keys.is_empty() {
-                return Err(broken(&keys_path, "must not be empty if x-kubernetes-list-type is map"));
+                return Err(broken(
+                    &keys_path,
+                    "must not be empty if x-kubernetes-list-type is map",
+                ));
             }
             Ok(List::Map(keys))
         }
-        _ => Err(broken(&place.at("x-kubernetes-list-type"), "must be atomic, set or map")),
+        _ => Err(broken(
+            &place.at("x-kubernetes-list-type"),
+            "must be atomic, set or map",
+        )),
     }
 }
 
 fn bound(value: &Value, exclusive: Option<&Value>, path: &str) -> Result<Bound, DefinitionError> {
     let exclusive = exclusive.map_or(Ok(false), |exclusive| flag(exclusive, path))?;
-    let reach = if exclusive { Reach::Exclusive } else { Reach::Inclusive };
-    Ok(Bound { limit: number(value, path)?, reach })
+    let reach = if exclusive {
+        Reach::Exclusive
+    } else {
+        Reach::Inclusive
+    };
+    Ok(Bound {
+        limit: number(value, path)?,
+        reach,
+    })
 }
 
 pub(super) fn malformed(path: &str, problem: String) -> DefinitionError {
-    DefinitionError::Malformed { path: path.to_owned(), problem }
+    DefinitionError::Malformed {
+        path: path.to_owned(),
+        problem,
+    }
 }
 
 pub(super) fn broken(path: &str, problem: &str) -> DefinitionError {
-    DefinitionError::NotStructural { path: path.to_owned(), problem: problem.to_owned() }
+    DefinitionError::NotStructural {
+        path: path.to_owned(),
+        problem: problem.to_owned(),
+    }
 }
 
 pub(super) fn flag(value: &Value, path: &str) -> Result<bool, DefinitionError> {
-    value.as_bool().ok_or_else(|| malformed(path, "must be true or false".to_owned()))
+    value
+        .as_bool()
+        .ok_or_else(|| malformed(path, "must be true or false".to_owned()))
 }
 
 pub(super) fn text<'a>(value: &'a Value, path: &str) -> Result<&'a str, DefinitionError> {
-    value.as_str().ok_or_else(|| malformed(path, "must be a string".to_owned()))
+    value
+        .as_str()
+        .ok_or_else(|| malformed(path, "must be a string".to_owned()))
 }
 
 pub(super) fn list<'a>(value: &'a Value, path: &str) -> Result<&'a Vec<Value>, DefinitionError> {
-    value.as_array().ok_or_else(|| malformed(path, "must be a list".to_owned()))
+    value
+        .as_array()
+        .ok_or_else(|| malformed(path, "must be a list".to_owned()))
 }
 
 pub(super) fn texts(value: &Value, path: &str) -> Result<Vec<String>, DefinitionError> {
-    list(value, path)?.iter().map(|item| text(item, path).map(str::to_owned)).collect()
+    list(value, path)?
+        .iter()
+        .map(|item| text(item, path).map(str::to_owned))
+        .collect()
 }
 
 fn number(value: &Value, path: &str) -> Result<f64, DefinitionError> {
-    value.as_f64().ok_or_else(|| malformed(path, "must be a number".to_owned()))
+    value
+        .as_f64()
+        .ok_or_else(|| malformed(path, "must be a number".to_owned()))
 }
 
 fn count(value: &Value, path: &str) -> Result<u64, DefinitionError> {
-    value.as_u64().ok_or_else(|| malformed(path, "must be a whole number that is not negative".to_owned()))
+    value.as_u64().ok_or_else(|| {
+        malformed(
+            path,
+            "must be a whole number that is not negative".to_owned(),
+        )
+    })
 }

@@ -21,7 +21,9 @@ fn drop_nulls(node: Option<&Node>, value: &mut Value) {
         Value::Object(map) => {
             map.retain(|key, value| {
                 let child = node.and_then(|node| node.child(key));
-                let dropped = value.is_null() && may_not_be_null(child) && child.is_none_or(|c| c.default.is_none());
+                let dropped = value.is_null()
+                    && may_not_be_null(child)
+                    && child.is_none_or(|c| c.default.is_none());
                 if !dropped {
                     drop_nulls(child, value);
                 }
@@ -30,7 +32,9 @@ fn drop_nulls(node: Option<&Node>, value: &mut Value) {
         }
         Value::Array(items) => {
             let item_node = node.and_then(|node| node.items.as_deref());
-            items.iter_mut().for_each(|item| drop_nulls(item_node, item));
+            items
+                .iter_mut()
+                .for_each(|item| drop_nulls(item_node, item));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
@@ -52,7 +56,9 @@ fn fill(node: &Node, value: &mut Value) {
             }
         }
         Value::Array(items) => {
-            let Some(child) = node.items.as_deref() else { return };
+            let Some(child) = node.items.as_deref() else {
+                return;
+            };
             for item in items {
                 fill_null(child, item);
                 fill(child, item);
@@ -64,8 +70,13 @@ fn fill(node: &Node, value: &mut Value) {
 
 fn fill_missing(node: &Node, map: &mut Map<String, Value>) {
     for (key, child) in &node.properties {
-        let Some(default) = &child.default else { continue };
-        if map.get(key).is_none_or(|value| value.is_null() && !child.nullable) {
+        let Some(default) = &child.default else {
+            continue;
+        };
+        if map
+            .get(key)
+            .is_none_or(|value| value.is_null() && !child.nullable)
+        {
             map.insert(key.clone(), default.clone());
         }
     }

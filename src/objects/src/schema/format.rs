@@ -48,11 +48,15 @@ pub(super) fn known(name: &str) -> Known {
         "uuid4" => Form::UuidVersion(4),
         "uuid5" => Form::UuidVersion(5),
         "password" => Form::Password,
-        "bsonobjectid" | "uri" | "email" | "hostname" | "cidr" | "mac" | "isbn" | "isbn10" | "isbn13" | "creditcard"
-        | "ssn" | "hexcolor" | "rgbcolor" | "byte" | "k8sshortname" | "k8slongname" => return Known::Unsupported,
+        "bsonobjectid" | "uri" | "email" | "hostname" | "cidr" | "mac" | "isbn" | "isbn10"
+        | "isbn13" | "creditcard" | "ssn" | "hexcolor" | "rgbcolor" | "byte" | "k8sshortname"
+        | "k8slongname" => return Known::Unsupported,
         _ => return Known::Ignored,
     };
-    Known::Checked(Format { name: name.to_owned(), form })
+    Known::Checked(Format {
+        name: name.to_owned(),
+        form,
+    })
 }
 
 impl Form {
@@ -65,7 +69,9 @@ impl Form {
             Self::Ipv4 => is_ipv4(text),
             Self::Ipv6 => text.contains(':') && text.parse::<Ipv6Addr>().is_ok(),
             Self::Uuid => uuid_digits(text).is_some(),
-            Self::UuidVersion(version) => uuid_digits(text).is_some_and(|digits| is_version(&digits, version)),
+            Self::UuidVersion(version) => {
+                uuid_digits(text).is_some_and(|digits| is_version(&digits, version))
+            }
             Self::Password => true,
         }
     }
@@ -75,7 +81,13 @@ impl Form {
 fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     let shape = bytes.len() == 10
-        && bytes.iter().enumerate().all(|(at, b)| if at == 4 || at == 7 { *b == b'-' } else { b.is_ascii_digit() });
+        && bytes.iter().enumerate().all(|(at, b)| {
+            if at == 4 || at == 7 {
+                *b == b'-'
+            } else {
+                b.is_ascii_digit()
+            }
+        });
     if !shape {
         return false;
     }
@@ -97,13 +109,17 @@ fn is_date(text: &str) -> bool {
 fn is_date_time(text: &str) -> bool {
     let lower = text.to_lowercase();
     let mut parts = lower.split('t');
-    let (Some(date), Some(time)) = (parts.next(), parts.next()) else { return false };
+    let (Some(date), Some(time)) = (parts.next(), parts.next()) else {
+        return false;
+    };
     is_date(date) && is_time(time)
 }
 
 fn is_time(text: &str) -> bool {
     let chars: Vec<char> = text.chars().collect();
-    let digits = |from: usize, to: usize| to <= chars.len() && chars[from..to].iter().all(char::is_ascii_digit);
+    let digits = |from: usize, to: usize| {
+        to <= chars.len() && chars[from..to].iter().all(char::is_ascii_digit)
+    };
     let colon = |at: usize| chars.get(at) == Some(&':');
     if !(digits(0, 2) && colon(2) && digits(3, 5) && colon(5) && digits(6, 8)) {
         return false;
@@ -120,7 +136,9 @@ fn is_time(text: &str) -> bool {
     if is_zone(&chars[8..]) {
         return true;
     }
-    let Some((mark, fraction)) = chars[8..].split_first() else { return false };
+    let Some((mark, fraction)) = chars[8..].split_first() else {
+        return false;
+    };
     let count = fraction.iter().take_while(|c| c.is_ascii_digit()).count();
     *mark != '\n' && count > 0 && is_zone(&fraction[count..])
 }
@@ -139,12 +157,16 @@ fn is_go_duration(text: &str) -> bool {
         return false;
     }
     while !rest.is_empty() {
-        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let number = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(rest.len());
         let (amount, tail) = rest.split_at(number);
         if amount.matches('.').count() > 1 || !amount.bytes().any(|b| b.is_ascii_digit()) {
             return false;
         }
-        let unit = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
+        let unit = tail
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(tail.len());
         let (name, tail) = tail.split_at(unit);
         if !matches!(name, "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h") {
             return false;
@@ -171,9 +193,13 @@ fn is_scala_duration(text: &str) -> bool {
     let mut rest = text;
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
         let tail = &rest[start..];
-        let digits = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
+        let digits = tail
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(tail.len());
         let word = tail[digits..].trim_start_matches(['\t', '\n', '\u{c}', '\r', ' ']);
-        let end = word.find(|c: char| !c.is_ascii_alphabetic() && c != 'µ').unwrap_or(word.len());
+        let end = word
+            .find(|c: char| !c.is_ascii_alphabetic() && c != 'µ')
+            .unwrap_or(word.len());
         let unit = word[..end].to_lowercase();
         rest = &word[end..];
         if unit.is_empty() {
@@ -183,7 +209,8 @@ fn is_scala_duration(text: &str) -> bool {
             return false;
         }
         found |= UNITS.iter().any(|names| {
-            names.iter().any(|name| *name == unit) || names.last().is_some_and(|last| unit.starts_with(last))
+            names.iter().any(|name| *name == unit)
+                || names.last().is_some_and(|last| unit.starts_with(last))
         });
     }
     found
@@ -200,7 +227,9 @@ fn is_ipv4(text: &str) -> bool {
                 && part.parse::<u64>().is_ok_and(|octet| octet <= 255)
         });
     // an IPv6 address that ends in an IPv4 one has a dot as well
-    plain || text.parse::<Ipv4Addr>().is_ok() || (text.contains('.') && text.parse::<Ipv6Addr>().is_ok())
+    plain
+        || text.parse::<Ipv4Addr>().is_ok()
+        || (text.contains('.') && text.parse::<Ipv6Addr>().is_ok())
 }
 
 /// The 32 digits of a UUID; each of the four dashes may be missing.
@@ -211,7 +240,9 @@ fn uuid_digits(text: &str) -> Option<Vec<u8>> {
         if index > 0 {
             rest = rest.strip_prefix(b"-").unwrap_or(rest);
         }
-        let group = rest.get(..length).filter(|group| group.iter().all(u8::is_ascii_hexdigit))?;
+        let group = rest
+            .get(..length)
+            .filter(|group| group.iter().all(u8::is_ascii_hexdigit))?;
         digits.extend(group.iter().map(u8::to_ascii_lowercase));
         rest = &rest[length..];
     }
@@ -219,7 +250,8 @@ fn uuid_digits(text: &str) -> Option<Vec<u8>> {
 }
 
 fn is_version(digits: &[u8], version: u8) -> bool {
-    digits[12] == b'0' + version && (version == 3 || matches!(digits[16], b'8' | b'9' | b'a' | b'b'))
+    digits[12] == b'0' + version
+        && (version == 3 || matches!(digits[16], b'8' | b'9' | b'a' | b'b'))
 }
 
 #[cfg(test)]

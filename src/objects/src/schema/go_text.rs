@@ -88,10 +88,16 @@ enum Exponent {
 
 fn exponent_form(value: f64, lowest: i32, highest: i32, width: Exponent) -> String {
     if value == 0.0 || !value.is_finite() {
-        return if value == 0.0 && value.is_sign_negative() { "-0".to_owned() } else { format!("{value}") };
+        return if value == 0.0 && value.is_sign_negative() {
+            "-0".to_owned()
+        } else {
+            format!("{value}")
+        };
     }
     let scientific = format!("{value:e}");
-    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
+    let Some((digits, exponent)) = scientific.split_once('e') else {
+        return scientific;
+    };
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if (lowest..highest).contains(&exponent) {
         return format!("{value}");
@@ -118,7 +124,12 @@ fn write_json(out: &mut String, value: &Value) {
         Value::Bool(truth) => out.push_str(if *truth { "true" } else { "false" }),
         Value::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(whole), _) => out.push_str(&whole.to_string()),
-            (None, float) => out.push_str(&exponent_form(float.unwrap_or(0.0), -6, 21, Exponent::Shortest)),
+            (None, float) => out.push_str(&exponent_form(
+                float.unwrap_or(0.0),
+                -6,
+                21,
+                Exponent::Shortest,
+            )),
         },
         Value::String(text) => write_json_string(out, text),
         Value::Array(items) => {
@@ -175,9 +186,15 @@ pub(super) fn plain(value: &Value) -> String {
         Value::Bool(truth) => truth.to_string(),
         Value::Number(number) => number_v(number),
         Value::String(text) => text.clone(),
-        Value::Array(items) => format!("[{}]", items.iter().map(plain).collect::<Vec<_>>().join(" ")),
+        Value::Array(items) => format!(
+            "[{}]",
+            items.iter().map(plain).collect::<Vec<_>>().join(" ")
+        ),
         Value::Object(map) => {
-            let mut entries: Vec<String> = map.iter().map(|(key, value)| format!("{key}:{}", plain(value))).collect();
+            let mut entries: Vec<String> = map
+                .iter()
+                .map(|(key, value)| format!("{key}:{}", plain(value)))
+                .collect();
             entries.sort();
             format!("map[{}]", entries.join(" "))
         }
@@ -239,7 +256,9 @@ mod tests {
     #[test]
     fn compound_values_are_json_with_sorted_keys_and_escaped_angles() {
         assert_eq!(
-            bad_value(&json!({"b": [1, null, true], "a": "<&>\u{2028}\u{1}", "c": 2.0, "d": 1e-7, "e": 1e20})),
+            bad_value(
+                &json!({"b": [1, null, true], "a": "<&>\u{2028}\u{1}", "c": 2.0, "d": 1e-7, "e": 1e20})
+            ),
             "{\"a\":\"\\u003c\\u0026\\u003e\\u2028\\u0001\",\"b\":[1,null,true],\"c\":2,\"d\":1e-7,\"e\":100000000000000000000}"
         );
         assert_eq!(bad_value(&Value::Null), "null");
@@ -248,7 +267,10 @@ mod tests {
 
     #[test]
     fn any_value_has_the_plain_form_of_go() {
-        assert_eq!(plain(&json!({"b": [1, "x"], "a": null})), "map[a:<nil> b:[1 x]]");
+        assert_eq!(
+            plain(&json!({"b": [1, "x"], "a": null})),
+            "map[a:<nil> b:[1 x]]"
+        );
         assert_eq!(type_name(&json!({})), "map[string]interface {}");
         assert_eq!(type_name(&json!(1.5)), "float64");
     }

@@ -8,6 +8,7 @@ mod check;
 mod compile;
 mod default;
 mod definition;
+mod document;
 mod error;
 mod format;
 pub(crate) mod go_text;

@@ -77,6 +77,8 @@ pub(super) enum Additional {
     Unknown,
     /// Any scalar or list of scalars: the API server prunes objects there (`additionalProperties: true`).
     Any,
+    /// Nothing, and that is a fault of its own (`additionalProperties: false`): such keys are not pruned as unknown.
+    Forbidden,
     Schema(Box<Node>),
 }
 
@@ -84,7 +86,7 @@ impl Additional {
     pub(super) fn schema(&self) -> Option<&Node> {
         match self {
             Self::Schema(node) => Some(node),
-            Self::Unknown | Self::Any => None,
+            Self::Unknown | Self::Any | Self::Forbidden => None,
         }
     }
 }
@@ -127,11 +129,16 @@ pub(super) struct Node {
 impl Node {
     /// The node for a field or key of an object.
     pub(super) fn child(&self, key: &str) -> Option<&Self> {
-        self.properties.get(key).or_else(|| self.additional.schema())
+        self.properties
+            .get(key)
+            .or_else(|| self.additional.schema())
     }
 
     /// Nodes that stand for parts of the value (not junctors, which stand for the value itself).
     pub(super) fn children(&self) -> impl Iterator<Item = &Self> {
-        self.properties.values().chain(self.additional.schema()).chain(self.items.as_deref())
+        self.properties
+            .values()
+            .chain(self.additional.schema())
+            .chain(self.items.as_deref())
     }
 }

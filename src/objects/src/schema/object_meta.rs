@@ -109,7 +109,12 @@ mod tests {
 
     #[test]
     fn metadata_of_another_form_has_no_unknown_fields() {
-        for metadata in [json!(null), json!([]), json!("x"), json!({"ownerReferences": {"a": 1}})] {
+        for metadata in [
+            json!(null),
+            json!([]),
+            json!("x"),
+            json!({"ownerReferences": {"a": 1}}),
+        ] {
             assert!(unknown(&metadata).is_empty(), "{metadata}");
         }
     }

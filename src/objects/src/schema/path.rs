@@ -20,18 +20,30 @@ enum Step<'a> {
 
 impl<'a> Path<'a> {
     /// The object itself.
-    pub(super) const ROOT: Path<'static> = Path { parent: None, step: Step::Root };
+    pub(super) const ROOT: Path<'static> = Path {
+        parent: None,
+        step: Step::Root,
+    };
 
     pub(super) fn field(&'a self, name: &'a str) -> Self {
-        Self { parent: Some(self), step: Step::Field(name) }
+        Self {
+            parent: Some(self),
+            step: Step::Field(name),
+        }
     }
 
     pub(super) fn entry(&'a self, key: &'a str) -> Self {
-        Self { parent: Some(self), step: Step::Entry(key) }
+        Self {
+            parent: Some(self),
+            step: Step::Entry(key),
+        }
     }
 
     pub(super) fn item(&'a self, index: usize) -> Self {
-        Self { parent: Some(self), step: Step::Item(index) }
+        Self {
+            parent: Some(self),
+            step: Step::Item(index),
+        }
     }
 
     pub(super) const fn is_root(&self) -> bool {

@@ -24,7 +24,10 @@ pub(super) struct Pattern {
 impl Pattern {
     /// Compiles Go syntax.
     pub(super) fn compile(source: &str) -> Result<Self, String> {
-        Ok(Self { source: source.to_owned(), regex: go_regex(source)? })
+        Ok(Self {
+            source: source.to_owned(),
+            regex: go_regex(source)?,
+        })
     }
 
     pub(super) fn source(&self) -> &str {
@@ -39,7 +42,10 @@ impl Pattern {
 /// An expression in Go's syntax.
 pub(super) fn go_regex(source: &str) -> Result<Regex, String> {
     let translated = Translation::new(source).run()?;
-    regex::RegexBuilder::new(&translated).size_limit(SIZE_MAX).build().map_err(|error| error.to_string())
+    regex::RegexBuilder::new(&translated)
+        .size_limit(SIZE_MAX)
+        .build()
+        .map_err(|error| error.to_string())
 }
 
 /// What the last thing written was, so that stacked repetitions are seen.
@@ -61,7 +67,11 @@ struct Translation<'a> {
 
 impl<'a> Translation<'a> {
     fn new(source: &'a str) -> Self {
-        Self { rest: source.chars().peekable(), out: String::with_capacity(source.len() + 16), last: Last::Nothing }
+        Self {
+            rest: source.chars().peekable(),
+            out: String::with_capacity(source.len() + 16),
+            last: Last::Nothing,
+        }
     }
 
     fn run(mut self) -> Result<String, String> {
@@ -100,18 +110,29 @@ impl<'a> Translation<'a> {
                 self.write(operator, Last::Repeat);
                 Ok(())
             }
-            Last::Nothing => Err(format!("missing argument to repetition operator {operator:?}")),
-            Last::Repeat | Last::LazyRepeat => Err(format!("nested repetition operator {operator:?}")),
+            Last::Nothing => Err(format!(
+                "missing argument to repetition operator {operator:?}"
+            )),
+            Last::Repeat | Last::LazyRepeat => {
+                Err(format!("nested repetition operator {operator:?}"))
+            }
         }
     }
 
     /// `{2}`, `{2,}`, `{2,5}`; anything else is a literal brace.
     fn brace(&mut self) -> Result<(), String> {
-        let ahead: String = self.rest.clone().take_while(|c| c.is_ascii_digit() || *c == ',').collect();
+        let ahead: String = self
+            .rest
+            .clone()
+            .take_while(|c| c.is_ascii_digit() || *c == ',')
+            .collect();
         let closed = self.rest.clone().nth(ahead.chars().count()) == Some('}');
-        let (low, high) = ahead.split_once(',').map_or((ahead.as_str(), None), |(low, high)| (low, Some(high)));
+        let (low, high) = ahead
+            .split_once(',')
+            .map_or((ahead.as_str(), None), |(low, high)| (low, Some(high)));
         let is_count = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        let valid = closed && is_count(low) && high.is_none_or(|high| high.is_empty() || is_count(high));
+        let valid =
+            closed && is_count(low) && high.is_none_or(|high| high.is_empty() || is_count(high));
         if !valid {
             self.literal('{');
             return Ok(());
@@ -136,11 +157,20 @@ impl<'a> Translation<'a> {
             return Ok(());
         }
         self.rest.next();
-        let head: String = self.rest.clone().take_while(|c| !matches!(c, ':' | ')' | '>')).collect();
-        let named = head.strip_prefix("P<").or_else(|| head.strip_prefix('<')).is_some_and(|name| {
-            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        });
-        let flags = head.chars().all(|c| matches!(c, 'i' | 'm' | 's' | 'U' | '-'));
+        let head: String = self
+            .rest
+            .clone()
+            .take_while(|c| !matches!(c, ':' | ')' | '>'))
+            .collect();
+        let named = head
+            .strip_prefix("P<")
+            .or_else(|| head.strip_prefix('<'))
+            .is_some_and(|name| {
+                !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            });
+        let flags = head
+            .chars()
+            .all(|c| matches!(c, 'i' | 'm' | 's' | 'U' | '-'));
         if !named && !flags {
             return Err(format!("group (?{head} is not known"));
         }
@@ -153,7 +183,10 @@ impl<'a> Translation<'a> {
     }
 
     fn escape(&mut self) -> Result<(), String> {
-        let c = self.rest.next().ok_or("trailing backslash at end of expression")?;
+        let c = self
+            .rest
+            .next()
+            .ok_or("trailing backslash at end of expression")?;
         match c {
             'd' | 'w' | 's' => self.write(&format!("[{}]", perl_class(c)), Last::Atom),
             'D' | 'W' | 'S' => self.write(&format!("[^{}]", perl_class(c)), Last::Atom),
@@ -250,7 +283,11 @@ impl<'a> Translation<'a> {
             match self.rest.next().ok_or("missing closing ]")? {
                 ']' if !first => break,
                 '[' if self.rest.peek() == Some(&':') && self.named_class(&mut class)? => {}
-                '\\' if matches!(self.rest.peek(), Some('d' | 'w' | 's' | 'D' | 'W' | 'S' | 'p' | 'P')) => {
+                '\\' if matches!(
+                    self.rest.peek(),
+                    Some('d' | 'w' | 's' | 'D' | 'W' | 'S' | 'p' | 'P')
+                ) =>
+                {
                     self.class_shorthand(&mut class)?;
                 }
                 c => self.class_range(c, &mut class)?,
@@ -264,14 +301,19 @@ impl<'a> Translation<'a> {
 
     /// `[:alpha:]`; answers whether there was one.
     fn named_class(&mut self, class: &mut String) -> Result<bool, String> {
-        let ahead: String = self.rest.clone().skip(1).take_while(|c| c.is_ascii_lowercase() || *c == '^').collect();
+        let ahead: String = self
+            .rest
+            .clone()
+            .skip(1)
+            .take_while(|c| c.is_ascii_lowercase() || *c == '^')
+            .collect();
         let end: String = self.rest.clone().skip(1 + ahead.len()).take(2).collect();
         if end != ":]" {
             return Ok(false);
         }
         const NAMES: [&str; 14] = [
-            "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper",
-            "word", "xdigit",
+            "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print",
+            "punct", "space", "upper", "word", "xdigit",
         ];
         if !NAMES.contains(&ahead.trim_start_matches('^')) {
             return Err(format!("invalid character class range [:{ahead}:]"));
@@ -303,7 +345,11 @@ impl<'a> Translation<'a> {
             if high < low {
                 return Err(format!("invalid character class range {low}-{high}"));
             }
-            class.push_str(&format!("\\x{{{:x}}}-\\x{{{:x}}}", u32::from(low), u32::from(high)));
+            class.push_str(&format!(
+                "\\x{{{:x}}}-\\x{{{:x}}}",
+                u32::from(low),
+                u32::from(high)
+            ));
         } else {
             class.push_str(&format!("\\x{{{:x}}}", u32::from(low)));
         }
@@ -372,7 +418,8 @@ mod tests {
             ("^\\_\\/$", "_/", true),
             ("^é$", "é", true),
         ] {
-            let compiled = Pattern::compile(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
+            let compiled =
+                Pattern::compile(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
             assert_eq!(compiled.is_match(text), matches, "{pattern} on {text:?}");
             assert_eq!(compiled.source(), pattern);
         }
@@ -381,10 +428,35 @@ mod tests {
     #[test]
     fn what_go_refuses_is_refused() {
         for pattern in [
-            "a**", "a{2}{3}", "*a", "a|*", "(+", "a{1001}", "a{3,2}", "[b-a]", "[a", "(a", "a)", "\\1", "\\y", "[\\y]",
-            "(?=a)", "(?<!a)", "(?x)a", "\\", "[[:what:]]", "\\x{110000}", "\\xg1", "\\p{Nonsense}", "(?P<a-b>c)", "a??*",
+            "a**",
+            "a{2}{3}",
+            "*a",
+            "a|*",
+            "(+",
+            "a{1001}",
+            "a{3,2}",
+            "[b-a]",
+            "[a",
+            "(a",
+            "a)",
+            "\\1",
+            "\\y",
+            "[\\y]",
+            "(?=a)",
+            "(?<!a)",
+            "(?x)a",
+            "\\",
+            "[[:what:]]",
+            "\\x{110000}",
+            "\\xg1",
+            "\\p{Nonsense}",
+            "(?P<a-b>c)",
+            "a??*",
         ] {
-            assert!(Pattern::compile(pattern).is_err(), "{pattern} should be refused");
+            assert!(
+                Pattern::compile(pattern).is_err(),
+                "{pattern} should be refused"
+            );
         }
     }
 }

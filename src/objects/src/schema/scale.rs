@@ -17,7 +17,12 @@ pub(super) fn check_status(scale: &Scale, object: &Value, causes: &mut Vec<Cause
     if let Some(path) = &scale.selector
         && let Err(problem) = nested(path, object, "string", Value::is_string)
     {
-        causes.push(Cause::with_value(CauseReason::Invalid, path.clone(), &json!(""), &problem));
+        causes.push(Cause::with_value(
+            CauseReason::Invalid,
+            path.clone(),
+            &json!(""),
+            &problem,
+        ));
     }
 }
 
@@ -25,7 +30,12 @@ fn check_count(path: &str, object: &Value, causes: &mut Vec<Cause>) {
     let count = match nested(path, object, "int64", Value::is_i64) {
         Ok(found) => found.and_then(Value::as_i64).unwrap_or(0),
         Err(problem) => {
-            causes.push(Cause::with_value(CauseReason::Invalid, path.to_owned(), &json!(0), &problem));
+            causes.push(Cause::with_value(
+                CauseReason::Invalid,
+                path.to_owned(),
+                &json!(0),
+                &problem,
+            ));
             return;
         }
     };
@@ -36,7 +46,12 @@ fn check_count(path: &str, object: &Value, causes: &mut Vec<Cause>) {
     } else {
         return;
     };
-    causes.push(Cause::with_value(CauseReason::Invalid, path.to_owned(), &json!(count), &problem));
+    causes.push(Cause::with_value(
+        CauseReason::Invalid,
+        path.to_owned(),
+        &json!(count),
+        &problem,
+    ));
 }
 
 /// `unstructured.NestedInt64` and its like: nothing, the value, or what is in the way.
@@ -66,7 +81,11 @@ fn nested<'a>(
             other => return Err(refused(depth + 1, other, "map[string]interface{}")),
         }
     }
-    if fits(value) { Ok(Some(value)) } else { Err(refused(fields.len(), value, wanted)) }
+    if fits(value) {
+        Ok(Some(value))
+    } else {
+        Err(refused(fields.len(), value, wanted))
+    }
 }
 
 #[cfg(test)]
@@ -81,13 +100,20 @@ mod tests {
             selector: Some(".status.selector".to_owned()),
         };
         let mut causes = Vec::new();
-        for object in [json!({}), json!({"spec": {}, "status": null}), json!({"spec": {"replicas": 3}})] {
+        for object in [
+            json!({}),
+            json!({"spec": {}, "status": null}),
+            json!({"spec": {"replicas": 3}}),
+        ] {
             check_spec(&scale, &object, &mut causes);
             check_status(&scale, &object, &mut causes);
             assert_eq!(causes, [], "{object}");
         }
         for (object, message) in [
-            (json!({"spec": {"replicas": -1}}), "Invalid value: -1: should be a non-negative integer"),
+            (
+                json!({"spec": {"replicas": -1}}),
+                "Invalid value: -1: should be a non-negative integer",
+            ),
             (
                 json!({"spec": {"replicas": 2_147_483_648_u64}}),
                 "Invalid value: 2147483648: should be less than or equal to 2147483647",
@@ -104,8 +130,13 @@ mod tests {
         ] {
             causes.clear();
             check_spec(&scale, &object, &mut causes);
-            let [cause] = &causes[..] else { panic!("{object}: {causes:?}") };
-            assert_eq!((cause.field.as_str(), cause.message.as_str()), (".spec.replicas", message));
+            let [cause] = &causes[..] else {
+                panic!("{object}: {causes:?}")
+            };
+            assert_eq!(
+                (cause.field.as_str(), cause.message.as_str()),
+                (".spec.replicas", message)
+            );
         }
     }
 }

@@ -16,11 +16,23 @@ pub(super) fn unknown_fields(root: &Node, object: &Value) -> Vec<String> {
             if TYPE_META.contains(&key.as_str()) {
                 continue;
             }
-            field(root, key, value, &Trail { parent: None, step: Step::Key(key) }, &mut found);
+            field(
+                root,
+                key,
+                value,
+                &Trail {
+                    parent: None,
+                    step: Step::Key(key),
+                },
+                &mut found,
+            );
         }
     }
     found.sort();
-    let mut all = object.get("metadata").map(object_meta::unknown).unwrap_or_default();
+    let mut all = object
+        .get("metadata")
+        .map(object_meta::unknown)
+        .unwrap_or_default();
     all.append(&mut found);
     all
 }
@@ -28,7 +40,15 @@ pub(super) fn unknown_fields(root: &Node, object: &Value) -> Vec<String> {
 /// Unknown fields of a part of an object, the paths from there.
 pub(super) fn below(node: &Node, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    walk(Some(node), value, &Trail { parent: None, step: Step::Key("") }, &mut found);
+    walk(
+        Some(node),
+        value,
+        &Trail {
+            parent: None,
+            step: Step::Key(""),
+        },
+        &mut found,
+    );
     found
 }
 
@@ -66,7 +86,7 @@ fn field(parent: &Node, key: &str, value: &Value, trail: &Trail<'_>, found: &mut
     }
     match &parent.additional {
         Additional::Schema(node) => walk(Some(node), value, trail, found),
-        Additional::Any => walk(None, value, trail, found),
+        Additional::Any | Additional::Forbidden => walk(None, value, trail, found),
         Additional::Unknown if parent.preserves_unknown => {}
         Additional::Unknown => found.push(trail.text()),
     }
@@ -77,7 +97,10 @@ fn walk(node: Option<&Node>, value: &Value, trail: &Trail<'_>, found: &mut Vec<S
     match value {
         Value::Object(map) => {
             for (key, value) in map {
-                let trail = Trail { parent: Some(trail), step: Step::Key(key) };
+                let trail = Trail {
+                    parent: Some(trail),
+                    step: Step::Key(key),
+                };
                 match node {
                     Some(node) => field(node, key, value, &trail, found),
                     None => found.push(trail.text()),
@@ -91,7 +114,15 @@ fn walk(node: Option<&Node>, value: &Value, trail: &Trail<'_>, found: &mut Vec<S
             }
             let node = node.and_then(|node| node.items.as_deref());
             for (index, item) in items.iter().enumerate() {
-                walk(node, item, &Trail { parent: Some(trail), step: Step::Index(index) }, found);
+                walk(
+                    node,
+                    item,
+                    &Trail {
+                        parent: Some(trail),
+                        step: Step::Index(index),
+                    },
+                    found,
+                );
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}

@@ -14,31 +14,31 @@ use tempfile::TempDir;
 use tower::ServiceExt;
 
 /// Where policies of the namespace `default` are.
-pub const POLICIES: &str = "/apis/relay.dev/v1alpha1/namespaces/default/routingpolicies";
+pub(crate) const POLICIES: &str = "/apis/relay.dev/v1alpha1/namespaces/default/routingpolicies";
 /// Where servers are.
-pub const SERVERS: &str = "/apis/relay.dev/v1alpha1/namespaces/default/layaservers";
+pub(crate) const SERVERS: &str = "/apis/relay.dev/v1alpha1/namespaces/default/layaservers";
 /// Where revisions are.
-pub const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
+pub(crate) const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
 /// How long anything may take.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A clock that a test moves.
 #[derive(Clone)]
-pub struct Hand(Arc<Mutex<Timestamp>>);
+pub(crate) struct Hand(Arc<Mutex<Timestamp>>);
 
 impl Hand {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Arc::new(Mutex::new(
             "2026-11-30T12:00:00Z".parse().unwrap(),
         )))
     }
 
-    pub fn forward(&self, hours: i64) {
+    pub(crate) fn forward(&self, hours: i64) {
         let mut now = self.0.lock().unwrap();
         *now = *now + jiff::SignedDuration::from_hours(hours);
     }
 
-    pub fn options(&self) -> ObjectStoreOptions {
+    pub(crate) fn options(&self) -> ObjectStoreOptions {
         let now = self.0.clone();
         ObjectStoreOptions {
             clock: Arc::new(move || *now.lock().unwrap()),
@@ -48,26 +48,26 @@ impl Hand {
 }
 
 /// A store and its folder.
-pub struct Home {
-    pub store: ObjectStore,
-    pub service: ObjectService,
+pub(crate) struct Home {
+    pub(crate) store: ObjectStore,
+    pub(crate) service: ObjectService,
     folder: TempDir,
 }
 
-pub fn file(folder: &Path) -> PathBuf {
+pub(crate) fn file(folder: &Path) -> PathBuf {
     folder.join("objects.db")
 }
 
-pub fn open(folder: &Path, options: ObjectStoreOptions) -> Opened {
+pub(crate) fn open(folder: &Path, options: ObjectStoreOptions) -> Opened {
     ObjectStore::open(&file(folder), &folder.join("instance"), options).unwrap()
 }
 
 impl Home {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(ObjectStoreOptions::default())
     }
 
-    pub fn with(options: ObjectStoreOptions) -> Self {
+    pub(crate) fn with(options: ObjectStoreOptions) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let opened = open(folder.path(), options);
         assert_eq!(opened.notices, []);
@@ -78,7 +78,7 @@ impl Home {
         }
     }
 
-    pub fn from_opened(opened: Opened, folder: TempDir) -> Self {
+    pub(crate) fn from_opened(opened: Opened, folder: TempDir) -> Self {
         Self {
             service: opened.store.service(),
             store: opened.store,
@@ -86,26 +86,26 @@ impl Home {
         }
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 
     /// Closes the store; the folder stays.
-    pub async fn close(self) -> TempDir {
+    pub(crate) async fn close(self) -> TempDir {
         self.store.close(PATIENCE).await.unwrap();
         self.folder
     }
 
-    pub fn client(&self) -> kube::Client {
+    pub(crate) fn client(&self) -> kube::Client {
         kube::Client::new(self.service.clone(), "default")
     }
 
-    pub async fn raw(&self, request: Request<Full<bytes::Bytes>>) -> Response<ObjectBody> {
+    pub(crate) async fn raw(&self, request: Request<Full<bytes::Bytes>>) -> Response<ObjectBody> {
         self.service.clone().oneshot(request).await.unwrap()
     }
 
     /// A request with a body of some media type.
-    pub async fn send(
+    pub(crate) async fn send(
         &self,
         method: &str,
         path: &str,
@@ -121,11 +121,11 @@ impl Home {
         read(self.raw(request).await).await
     }
 
-    pub async fn get(&self, path: &str) -> (u16, Value) {
+    pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
         self.send("GET", path, ("", String::new())).await
     }
 
-    pub async fn get_as(&self, path: &str, accept: &str) -> (u16, Value) {
+    pub(crate) async fn get_as(&self, path: &str, accept: &str) -> (u16, Value) {
         let request = Request::get(path)
             .header("accept", accept)
             .body(Full::default())
@@ -133,53 +133,53 @@ impl Home {
         read(self.raw(request).await).await
     }
 
-    pub async fn post(&self, path: &str, object: &Value) -> (u16, Value) {
+    pub(crate) async fn post(&self, path: &str, object: &Value) -> (u16, Value) {
         let body = ("application/json", object.to_string());
         self.send("POST", path, body).await
     }
 
-    pub async fn put(&self, path: &str, object: &Value) -> (u16, Value) {
+    pub(crate) async fn put(&self, path: &str, object: &Value) -> (u16, Value) {
         let body = ("application/json", object.to_string());
         self.send("PUT", path, body).await
     }
 
-    pub async fn merge(&self, path: &str, patch: &Value) -> (u16, Value) {
+    pub(crate) async fn merge(&self, path: &str, patch: &Value) -> (u16, Value) {
         let body = ("application/merge-patch+json", patch.to_string());
         self.send("PATCH", path, body).await
     }
 
-    pub async fn json_patch(&self, path: &str, patch: &Value) -> (u16, Value) {
+    pub(crate) async fn json_patch(&self, path: &str, patch: &Value) -> (u16, Value) {
         let body = ("application/json-patch+json", patch.to_string());
         self.send("PATCH", path, body).await
     }
 
-    pub async fn apply(&self, path: &str, config: &Value) -> (u16, Value) {
+    pub(crate) async fn apply(&self, path: &str, config: &Value) -> (u16, Value) {
         let body = ("application/apply-patch+yaml", config.to_string());
         self.send("PATCH", path, body).await
     }
 
-    pub async fn delete(&self, path: &str) -> (u16, Value) {
+    pub(crate) async fn delete(&self, path: &str) -> (u16, Value) {
         self.send("DELETE", path, ("", String::new())).await
     }
 
-    pub async fn delete_with(&self, path: &str, options: &Value) -> (u16, Value) {
+    pub(crate) async fn delete_with(&self, path: &str, options: &Value) -> (u16, Value) {
         let body = ("application/json", options.to_string());
         self.send("DELETE", path, body).await
     }
 
     /// Makes an object that must be taken.
-    pub async fn made(&self, path: &str, object: &Value) -> Value {
+    pub(crate) async fn made(&self, path: &str, object: &Value) -> Value {
         let (code, made) = self.post(path, object).await;
         assert_eq!(code, 201, "{made}");
         made
     }
 
     /// Starts a watch that must be taken.
-    pub async fn watch(&self, path: &str) -> Lines {
+    pub(crate) async fn watch(&self, path: &str) -> Lines {
         self.watch_as(path, "application/json").await
     }
 
-    pub async fn watch_as(&self, path: &str, accept: &str) -> Lines {
+    pub(crate) async fn watch_as(&self, path: &str, accept: &str) -> Lines {
         let request = Request::get(path)
             .header("accept", accept)
             .body(Full::default())
@@ -193,7 +193,7 @@ impl Home {
     }
 }
 
-pub async fn read(response: Response<ObjectBody>) -> (u16, Value) {
+pub(crate) async fn read(response: Response<ObjectBody>) -> (u16, Value) {
     let code = response.status().as_u16();
     let body = response.into_body().collect().await.unwrap().to_bytes();
     let value = serde_json::from_slice(&body)
@@ -202,14 +202,14 @@ pub async fn read(response: Response<ObjectBody>) -> (u16, Value) {
 }
 
 /// What a watch says.
-pub struct Lines {
+pub(crate) struct Lines {
     body: BodyStream<ObjectBody>,
     rest: Vec<u8>,
 }
 
 impl Lines {
     /// The next event; none at the end.
-    pub async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.rest.drain(..=end).collect();
@@ -222,7 +222,7 @@ impl Lines {
     }
 
     /// Verb, name and version of the next event.
-    pub async fn brief(&mut self) -> (String, String) {
+    pub(crate) async fn brief(&mut self) -> (String, String) {
         let event = self.next().await.expect("the watch goes on");
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         (
@@ -233,7 +233,7 @@ impl Lines {
 }
 
 /// A policy that is good.
-pub fn policy(name: &str) -> Value {
+pub(crate) fn policy(name: &str) -> Value {
     json!({
         "apiVersion": "relay.dev/v1alpha1",
         "kind": "RoutingPolicy",
@@ -249,7 +249,7 @@ pub fn policy(name: &str) -> Value {
 }
 
 /// A server that is good.
-pub fn server(name: &str) -> Value {
+pub(crate) fn server(name: &str) -> Value {
     json!({
         "apiVersion": "relay.dev/v1alpha1",
         "kind": "LayaServer",
@@ -258,11 +258,11 @@ pub fn server(name: &str) -> Value {
     })
 }
 
-pub fn version(object: &Value) -> u64 {
+pub(crate) fn version(object: &Value) -> u64 {
     let text = object["metadata"]["resourceVersion"].as_str();
     text.expect("an object or list").parse().unwrap()
 }
 
-pub fn at(path: &str, name: &str) -> String {
+pub(crate) fn at(path: &str, name: &str) -> String {
     format!("{path}/{name}")
 }

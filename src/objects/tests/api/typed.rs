@@ -138,9 +138,7 @@ async fn watcher_and_reflector_keep_up() {
     ] {
         let writer = reflector::store::Writer::<DynamicObject>::new(kind());
         let store = writer.as_reader();
-        let stream = watcher(api.clone(), strategy)
-            .default_backoff()
-            .reflect_to(writer);
+        let stream = reflector(writer, watcher(api.clone(), strategy).default_backoff());
         let following = tokio::spawn(
             stream
                 .applied_objects()

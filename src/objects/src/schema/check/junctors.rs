@@ -72,7 +72,10 @@ fn one_of(branches: &[Node], path: &Path<'_>, value: &Value) -> Outcome {
         0 => "Found none valid".to_owned(),
         count => format!("Found {count} valid alternatives"),
     };
-    let mut outcome = Outcome::fault(said(path, &format!("must validate one and only one schema (oneOf). {found}")));
+    let mut outcome = Outcome::fault(said(
+        path,
+        &format!("must validate one and only one schema (oneOf). {found}"),
+    ));
     best.into_iter().for_each(|best| outcome.merge(best));
     outcome
 }
@@ -87,7 +90,10 @@ fn all_of(branches: &[Node], path: &Path<'_>, value: &Value) -> Outcome {
     }
     if valid < branches.len() {
         let none = if valid == 0 { ". None validated" } else { "" };
-        outcome.add(said(path, &format!("must validate all the schemas (allOf){none}")));
+        outcome.add(said(
+            path,
+            &format!("must validate all the schemas (allOf){none}"),
+        ));
     }
     outcome
 }

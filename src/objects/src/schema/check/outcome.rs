@@ -26,13 +26,25 @@ enum Shown {
 impl Fault {
     pub(super) fn required(name: String) -> Self {
         let text = format!("{name} in body is required");
-        Self { name: Some(name), text, reason: CauseReason::Required, shown: Shown::Nothing, detail: String::new() }
+        Self {
+            name: Some(name),
+            text,
+            reason: CauseReason::Required,
+            shown: Shown::Nothing,
+            detail: String::new(),
+        }
     }
 
     pub(super) fn not_supported(name: String, value: &Value, allowed: &[Value]) -> Self {
         let words: Vec<String> = allowed
             .iter()
-            .map(|value| go_text::quote(&value.as_str().map_or_else(|| go_text::json(value), str::to_owned)))
+            .map(|value| {
+                go_text::quote(
+                    &value
+                        .as_str()
+                        .map_or_else(|| go_text::json(value), str::to_owned),
+                )
+            })
             .collect();
         Self {
             text: format!("{name} in body should be one of [{}]", words.join(" ")),
@@ -67,7 +79,10 @@ impl Fault {
 
     /// `found` is a word for what the value is, or the value itself where a format was not met.
     pub(super) fn wrong_type(name: String, wanted: &str, found: &str) -> Self {
-        let text = format!("{name} in body must be of type {wanted}: {}", go_text::quote(found));
+        let text = format!(
+            "{name} in body must be of type {wanted}: {}",
+            go_text::quote(found)
+        );
         Self {
             detail: text.clone(),
             text,
@@ -86,6 +101,18 @@ impl Fault {
             name: Some(name),
             reason: CauseReason::Invalid,
             shown: Shown::Value(value),
+        }
+    }
+
+    /// A key where `additionalProperties` is false.
+    pub(super) fn forbidden_key(name: String, key: &str) -> Self {
+        let text = format!("{name}.{key} in body is a forbidden property");
+        Self {
+            detail: text.clone(),
+            text,
+            name: Some(name),
+            reason: CauseReason::Invalid,
+            shown: Shown::Value(json!(key)),
         }
     }
 
@@ -139,7 +166,10 @@ pub(in super::super) struct Outcome {
 
 impl Outcome {
     pub(super) fn fault(fault: Fault) -> Self {
-        Self { faults: vec![fault], passed: 0 }
+        Self {
+            faults: vec![fault],
+            passed: 0,
+        }
     }
 
     pub(super) fn is_valid(&self) -> bool {

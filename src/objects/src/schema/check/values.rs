@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::go_text;
-use super::super::node::{Bound, Node, Reach};
+use super::super::node::{Additional, Bound, Node, Reach};
 use super::super::path::Path;
 use super::correlation::Pair;
 use super::junctors::check_junctors;
@@ -72,7 +72,10 @@ fn described(value: &Value) -> (&'static str, &'static str) {
 fn check_type(node: &Node, path: &Path<'_>, value: &Value) -> Outcome {
     let wanted = node.kind.names();
     let (name, format) = described(value);
-    let passed = Outcome { passed: 1, ..Outcome::default() };
+    let passed = Outcome {
+        passed: 1,
+        ..Outcome::default()
+    };
     if value.is_null() {
         return if wanted.is_empty() || node.nullable {
             passed
@@ -90,7 +93,8 @@ fn check_type(node: &Node, path: &Path<'_>, value: &Value) -> Outcome {
             _ => Outcome::fault(Fault::wrong_type(path.dotted(), &asked.name, format)),
         };
     }
-    let whole_float = name == "number" && node.kind.takes("integer") && value.as_f64().is_some_and(is_whole);
+    let whole_float =
+        name == "number" && node.kind.takes("integer") && value.as_f64().is_some_and(is_whole);
     let integer_as_number = name == "integer" && node.kind.takes("number");
     if node.kind.takes(name) || whole_float || integer_as_number {
         passed
@@ -107,7 +111,8 @@ fn is_whole(value: f64) -> bool {
         return false;
     }
     let whole = value.trunc();
-    value == whole || (whole != 0.0 && (value - whole).abs() / (value.abs() + whole.abs()) < EPSILON)
+    value == whole
+        || (whole != 0.0 && (value - whole).abs() / (value.abs() + whole.abs()) < EPSILON)
 }
 
 fn check_enum(node: &Node, path: &Path<'_>, value: &Value) -> Outcome {
@@ -129,9 +134,21 @@ fn check_string(node: &Node, path: &Path<'_>, text: &str) -> Outcome {
     let fault = if let Some(most) = node.max_length.filter(|most| length() > *most) {
         Fault::too_long(path.dotted(), most)
     } else if let Some(least) = node.min_length.filter(|least| length() < *least) {
-        Fault::invalid(path.dotted(), json!(text), &format!("should be at least {least} chars long"))
-    } else if let Some(pattern) = node.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
-        Fault::invalid(path.dotted(), json!(text), &format!("should match '{}'", pattern.source()))
+        Fault::invalid(
+            path.dotted(),
+            json!(text),
+            &format!("should be at least {least} chars long"),
+        )
+    } else if let Some(pattern) = node
+        .pattern
+        .as_ref()
+        .filter(|pattern| !pattern.is_match(text))
+    {
+        Fault::invalid(
+            path.dotted(),
+            json!(text),
+            &format!("should match '{}'", pattern.source()),
+        )
     } else {
         return Outcome::default();
     };
@@ -148,21 +165,51 @@ fn check_format(node: &Node, path: &Path<'_>, text: &str) -> Outcome {
 }
 
 fn check_number(node: &Node, path: &Path<'_>, value: &Value) -> Outcome {
-    let mut outcome = Outcome { passed: 1, ..Outcome::default() };
-    if node.multiple_of.is_some_and(|factor| value.is_i64() && factor as i64 == 0) {
+    let mut outcome = Outcome {
+        passed: 1,
+        ..Outcome::default()
+    };
+    if node
+        .multiple_of
+        .is_some_and(|factor| value.is_i64() && factor as i64 == 0)
+    {
         outcome.add(Fault::factor_is_zero(path.dotted()));
-    } else if let Some(factor) = node.multiple_of.filter(|factor| !is_multiple(value, *factor)) {
+    } else if let Some(factor) = node
+        .multiple_of
+        .filter(|factor| !is_multiple(value, *factor))
+    {
         let said = format!("should be a multiple of {}", limit_text(value, factor));
         outcome.add(Fault::invalid(path.dotted(), value.clone(), &said));
     }
-    let mut invalid = |said: String| outcome.add(Fault::invalid(path.dotted(), value.clone(), &said));
-    if let Some(bound) = node.minimum.filter(|bound| !holds(value, bound, Side::Lower)) {
-        let words = if bound.reach == Reach::Exclusive { "greater than" } else { "greater than or equal to" };
-        invalid(format!("should be {words} {}", limit_text(value, bound.limit)));
+    let mut invalid =
+        |said: String| outcome.add(Fault::invalid(path.dotted(), value.clone(), &said));
+    if let Some(bound) = node
+        .minimum
+        .filter(|bound| !holds(value, bound, Side::Lower))
+    {
+        let words = if bound.reach == Reach::Exclusive {
+            "greater than"
+        } else {
+            "greater than or equal to"
+        };
+        invalid(format!(
+            "should be {words} {}",
+            limit_text(value, bound.limit)
+        ));
     }
-    if let Some(bound) = node.maximum.filter(|bound| !holds(value, bound, Side::Upper)) {
-        let words = if bound.reach == Reach::Exclusive { "less than" } else { "less than or equal to" };
-        invalid(format!("should be {words} {}", limit_text(value, bound.limit)));
+    if let Some(bound) = node
+        .maximum
+        .filter(|bound| !holds(value, bound, Side::Upper))
+    {
+        let words = if bound.reach == Reach::Exclusive {
+            "less than"
+        } else {
+            "less than or equal to"
+        };
+        invalid(format!(
+            "should be {words} {}",
+            limit_text(value, bound.limit)
+        ));
     }
     outcome
 }
@@ -178,7 +225,10 @@ fn holds(value: &Value, bound: &Bound, side: Side) -> bool {
     use std::cmp::Ordering;
     let order = match value.as_i64() {
         Some(whole) => whole.cmp(&(bound.limit as i64)),
-        None => value.as_f64().and_then(|float| float.partial_cmp(&bound.limit)).unwrap_or(Ordering::Equal),
+        None => value
+            .as_f64()
+            .and_then(|float| float.partial_cmp(&bound.limit))
+            .unwrap_or(Ordering::Equal),
     };
     match (side, bound.reach) {
         (_, Reach::Exclusive) if order == Ordering::Equal => false,
@@ -188,19 +238,30 @@ fn holds(value: &Value, bound: &Bound, side: Side) -> bool {
 }
 
 fn limit_text(value: &Value, limit: f64) -> String {
-    if value.is_i64() { (limit as i64).to_string() } else { go_text::float_v(limit) }
+    if value.is_i64() {
+        (limit as i64).to_string()
+    } else {
+        go_text::float_v(limit)
+    }
 }
 
 fn is_multiple(value: &Value, factor: f64) -> bool {
     match value.as_i64() {
-        Some(whole) => whole.checked_rem(factor as i64).is_some_and(|rest| rest == 0),
-        None if factor < 1.0 => value.as_f64().is_some_and(|float| is_whole(1.0 / factor * float)),
+        Some(whole) => whole
+            .checked_rem(factor as i64)
+            .is_some_and(|rest| rest == 0),
+        None if factor < 1.0 => value
+            .as_f64()
+            .is_some_and(|float| is_whole(1.0 / factor * float)),
         None => value.as_f64().is_some_and(|float| is_whole(float / factor)),
     }
 }
 
 fn check_items(node: &Node, path: &Path<'_>, items: &[Value], pair: Option<&Pair<'_>>) -> Outcome {
-    let mut outcome = Outcome { passed: 1, ..Outcome::default() };
+    let mut outcome = Outcome {
+        passed: 1,
+        ..Outcome::default()
+    };
     if let Some(child) = node.items.as_deref() {
         for (index, item) in items.iter().enumerate() {
             let path = path.item(index);
@@ -212,7 +273,11 @@ fn check_items(node: &Node, path: &Path<'_>, items: &[Value], pair: Option<&Pair
     }
     let count = items.len() as u64;
     if let Some(least) = node.min_items.filter(|least| count < *least) {
-        outcome.add(Fault::invalid(path.dotted(), json!(count), &format!("should have at least {least} items")));
+        outcome.add(Fault::invalid(
+            path.dotted(),
+            json!(count),
+            &format!("should have at least {least} items"),
+        ));
     }
     if let Some(most) = node.max_items.filter(|most| count > *most) {
         outcome.add(Fault::too_many(path.dotted(), items.len(), most));
@@ -220,26 +285,37 @@ fn check_items(node: &Node, path: &Path<'_>, items: &[Value], pair: Option<&Pair
     outcome
 }
 
-fn check_object(node: &Node, path: &Path<'_>, map: &Map<String, Value>, pair: Option<&Pair<'_>>) -> Outcome {
+fn check_object(
+    node: &Node,
+    path: &Path<'_>,
+    map: &Map<String, Value>,
+    pair: Option<&Pair<'_>>,
+) -> Outcome {
     let mut outcome = Outcome::default();
     let count = map.len() as u64;
     if let Some(least) = node.min_properties.filter(|least| count < *least) {
-        outcome.add(Fault::invalid(path.dotted(), json!(count), &format!("should have at least {least} properties")));
+        outcome.add(Fault::invalid(
+            path.dotted(),
+            json!(count),
+            &format!("should have at least {least} properties"),
+        ));
     }
     if let Some(most) = node.max_properties.filter(|most| count > *most) {
         outcome.add(Fault::too_many(path.dotted(), map.len(), most));
     }
-    let check_child = |child: &Node, key: &str, path: &Path<'_>, value: &Value| {
-        match pair.and_then(|pair| pair.key(key)) {
-            Some(pair) => check_update(child, path, pair),
-            None => check(child, path, value),
-        }
+    let check_child = |child: &Node, key: &str, path: &Path<'_>, value: &Value| match pair
+        .and_then(|pair| pair.key(key))
+    {
+        Some(pair) => check_update(child, path, pair),
+        None => check(child, path, value),
     };
     for (key, value) in map {
         if let Some(child) = node.properties.get(key) {
             outcome.merge(check_child(child, key, &path.field(key), value));
         } else if let Some(child) = node.additional.schema() {
             outcome.merge(check_child(child, key, &path.entry(key), value));
+        } else if matches!(node.additional, Additional::Forbidden) {
+            outcome.add(Fault::forbidden_key(path.dotted(), key));
         }
     }
     for key in node.required.iter().filter(|key| !map.contains_key(*key)) {

@@ -23,15 +23,93 @@ pub(super) const OLD_SELF_SORTED: &str = "@oldSelf";
 /// What rules may call: the operators, and the functions of `cel` and of the `kube-cel` features we build with. A rule that
 /// calls anything else is refused when it is compiled, not when it first runs.
 pub(super) const FUNCTIONS: &[&str] = &[
-    "_?_:_", "_&&_", "_||_", "!_", "_-_", "_+_", "_*_", "_/_", "_%_", "_==_", "_!=_", "_>=_", "_<=_", "_>_", "_<_", "-_",
-    "_[_]", "@in", "@not_strictly_false", "contains", "size", "max", "min", "startsWith", "endsWith", "string", "bytes",
-    "double", "int", "uint", "matches", "duration", "timestamp", "getFullYear", "getMonth", "getDayOfYear",
-    "getDayOfMonth", "getDate", "getDayOfWeek", "getHours", "getMinutes", "getSeconds", "getMilliseconds", "charAt",
-    "indexOf", "lastIndexOf", "lowerAscii", "upperAscii", "replace", "split", "substring", "trim", "join", "quote",
-    "strings.quote", "isSorted", "sum", "slice", "sort", "flatten", "distinct", "first", "last", "range", "lists.range",
-    "reverse", "find", "findAll", "url", "isURL", "getScheme", "getHost", "getHostname", "getPort", "getEscapedPath",
-    "getQuery", "quantity", "isQuantity", "sign", "isInteger", "asInteger", "asApproximateFloat", "add", "sub",
-    "isGreaterThan", "isLessThan", "compareTo",
+    "_?_:_",
+    "_&&_",
+    "_||_",
+    "!_",
+    "_-_",
+    "_+_",
+    "_*_",
+    "_/_",
+    "_%_",
+    "_==_",
+    "_!=_",
+    "_>=_",
+    "_<=_",
+    "_>_",
+    "_<_",
+    "-_",
+    "_[_]",
+    "@in",
+    "@not_strictly_false",
+    "contains",
+    "size",
+    "max",
+    "min",
+    "startsWith",
+    "endsWith",
+    "string",
+    "bytes",
+    "double",
+    "int",
+    "uint",
+    "matches",
+    "duration",
+    "timestamp",
+    "getFullYear",
+    "getMonth",
+    "getDayOfYear",
+    "getDayOfMonth",
+    "getDate",
+    "getDayOfWeek",
+    "getHours",
+    "getMinutes",
+    "getSeconds",
+    "getMilliseconds",
+    "charAt",
+    "indexOf",
+    "lastIndexOf",
+    "lowerAscii",
+    "upperAscii",
+    "replace",
+    "split",
+    "substring",
+    "trim",
+    "join",
+    "quote",
+    "strings.quote",
+    "isSorted",
+    "sum",
+    "slice",
+    "sort",
+    "flatten",
+    "distinct",
+    "first",
+    "last",
+    "range",
+    "lists.range",
+    "reverse",
+    "find",
+    "findAll",
+    "url",
+    "isURL",
+    "getScheme",
+    "getHost",
+    "getHostname",
+    "getPort",
+    "getEscapedPath",
+    "getQuery",
+    "quantity",
+    "isQuantity",
+    "sign",
+    "isInteger",
+    "asInteger",
+    "asApproximateFloat",
+    "add",
+    "sub",
+    "isGreaterThan",
+    "isLessThan",
+    "compareTo",
 ];
 
 /// Expressions that were compiled for `matches`. Rules write them as literals, so there are few.
@@ -54,15 +132,25 @@ impl Engine {
     pub(in super::super) fn new() -> Self {
         let mut context = Context::default().with_all();
         let patterns = Patterns::default();
-        context.add_function("matches", move |This(text): This<Arc<String>>, pattern: Arc<String>| {
-            patterns.is_match(&pattern, &text)
-        });
+        context.add_function(
+            "matches",
+            move |This(text): This<Arc<String>>, pattern: Arc<String>| {
+                patterns.is_match(&pattern, &text)
+            },
+        );
         let constant = |source| Program::compile(source).expect("a constant expression compiles");
-        Self { context, timestamp: constant("timestamp(text)"), duration: constant("duration(text)") }
+        Self {
+            context,
+            timestamp: constant("timestamp(text)"),
+            duration: constant("duration(text)"),
+        }
     }
 
     /// A scope with these variables.
-    pub(super) fn scope(&self, variables: impl IntoIterator<Item = (&'static str, Value)>) -> Context<'_> {
+    pub(super) fn scope(
+        &self,
+        variables: impl IntoIterator<Item = (&'static str, Value)>,
+    ) -> Context<'_> {
         let mut scope = self.context.new_inner_scope();
         for (name, value) in variables {
             scope.add_variable_from_value(name, value);
@@ -81,12 +169,17 @@ impl Engine {
     }
 
     fn convert(&self, program: &Program, text: &str) -> Option<Value> {
-        program.execute(&self.scope([("text", Value::String(Arc::new(text.to_owned())))])).ok()
+        program
+            .execute(&self.scope([("text", Value::String(Arc::new(text.to_owned())))]))
+            .ok()
     }
 }
 
 /// Evaluates an expression.
-pub(super) fn evaluate(expression: &IdedExpr, scope: &Context<'_>) -> Result<Value, ExecutionError> {
+pub(super) fn evaluate(
+    expression: &IdedExpr,
+    scope: &Context<'_>,
+) -> Result<Value, ExecutionError> {
     scope.resolve(expression)
 }
 
@@ -106,7 +199,8 @@ impl Patterns {
         if let Some(regex) = compiled.get(pattern) {
             return Ok(regex.clone());
         }
-        let regex = go_regex(pattern).map_err(|problem| ExecutionError::function_error("matches", problem))?;
+        let regex = go_regex(pattern)
+            .map_err(|problem| ExecutionError::function_error("matches", problem))?;
         if compiled.len() >= PATTERNS_MAX {
             compiled.clear();
         }

@@ -24,7 +24,9 @@ pub(super) fn text(error: &ExecutionError, title: &str) -> String {
 fn words(error: &ExecutionError) -> String {
     match error {
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
-        ExecutionError::IndexOutOfBounds(index) => format!("index out of bounds: {}", go_text::plain(&plain(index))),
+        ExecutionError::IndexOutOfBounds(index) => {
+            format!("index out of bounds: {}", go_text::plain(&plain(index)))
+        }
         ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
         ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
         ExecutionError::Overflow(..) => "integer overflow".to_owned(),

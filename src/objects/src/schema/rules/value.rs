@@ -16,8 +16,27 @@ use super::engine::Engine;
 
 /// Words that cannot be field names in CEL.
 const RESERVED: [&str; 21] = [
-    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
-    "loop", "package", "namespace", "return", "var", "void", "while",
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
 ];
 
 /// Whether lists keep their order.
@@ -42,9 +61,15 @@ pub(super) fn convert(engine: &Engine, node: &Node, value: &Value, order: Order)
             };
             let items: Vec<Cel> = match order {
                 Order::Sorted if node.list != List::Atomic => {
-                    let mut keyed: Vec<(String, &Value)> = items.iter().map(|item| (sort_key(node, item), item)).collect();
+                    let mut keyed: Vec<(String, &Value)> = items
+                        .iter()
+                        .map(|item| (sort_key(node, item), item))
+                        .collect();
                     keyed.sort_by(|(a, _), (b, _)| a.cmp(b));
-                    keyed.into_iter().map(|(_, item)| convert_item(item)).collect()
+                    keyed
+                        .into_iter()
+                        .map(|(_, item)| convert_item(item))
+                        .collect()
                 }
                 _ => items.iter().map(convert_item).collect(),
             };
@@ -56,13 +81,17 @@ pub(super) fn convert(engine: &Engine, node: &Node, value: &Value, order: Order)
 
 /// The whole object: its own fields, and what every object has.
 pub(super) fn convert_root(engine: &Engine, node: &Node, object: &Value, order: Order) -> Cel {
-    let Value::Object(map) = object else { return convert(engine, node, object, order) };
+    let Value::Object(map) = object else {
+        return convert(engine, node, object, order);
+    };
     let mut entries = HashMap::with_capacity(map.len());
     for (key, value) in map {
         let converted = match (key.as_str(), value) {
             ("metadata", Value::Object(metadata)) => {
                 let names = ["name", "generateName"].into_iter();
-                let names = names.filter_map(|name| Some((cel_key(name.to_owned()), untyped(metadata.get(name)?))));
+                let names = names.filter_map(|name| {
+                    Some((cel_key(name.to_owned()), untyped(metadata.get(name)?)))
+                });
                 cel_map(names.collect())
             }
             (key, value) if TYPE_META.contains(&key) => untyped(value),
@@ -106,7 +135,9 @@ fn cel_key(name: String) -> Key {
 }
 
 fn cel_map(entries: HashMap<Key, Cel>) -> Cel {
-    Cel::Map(CelMap { map: Arc::new(entries) })
+    Cel::Map(CelMap {
+        map: Arc::new(entries),
+    })
 }
 
 fn convert_number(node: &Node, number: &serde_json::Number) -> Cel {
@@ -138,12 +169,16 @@ fn untyped(value: &Value) -> Cel {
     match value {
         Value::Null => Cel::Null,
         Value::Bool(truth) => Cel::Bool(*truth),
-        Value::Number(number) => {
-            number.as_i64().map_or_else(|| Cel::Float(number.as_f64().unwrap_or(f64::NAN)), Cel::Int)
-        }
+        Value::Number(number) => number
+            .as_i64()
+            .map_or_else(|| Cel::Float(number.as_f64().unwrap_or(f64::NAN)), Cel::Int),
         Value::String(text) => Cel::String(Arc::new(text.clone())),
         Value::Array(items) => Cel::List(Arc::new(items.iter().map(untyped).collect())),
-        Value::Object(map) => cel_map(map.iter().map(|(key, value)| (cel_key(key.clone()), untyped(value))).collect()),
+        Value::Object(map) => cel_map(
+            map.iter()
+                .map(|(key, value)| (cel_key(key.clone()), untyped(value)))
+                .collect(),
+        ),
     }
 }
 
@@ -155,24 +190,37 @@ pub(super) fn mismatch(node: &Node, value: &Value) -> Option<String> {
         (Kind::Any, _) | (Kind::Boolean, Value::Bool(_)) | (Kind::String, Value::String(_)) => None,
         (Kind::Number, Value::Number(_)) => None,
         (_, Value::Null) if node.nullable => None,
-        (_, Value::Null) => Some("invalid data, got null for schema with nullable=false".to_owned()),
-        (Kind::Integer | Kind::IntOrString, Value::Number(number)) if number.as_f64().is_some_and(|n| n.fract() == 0.0) => None,
+        (_, Value::Null) => {
+            Some("invalid data, got null for schema with nullable=false".to_owned())
+        }
+        (Kind::Integer | Kind::IntOrString, Value::Number(number))
+            if number.as_f64().is_some_and(|n| n.fract() == 0.0) =>
+        {
+            None
+        }
         (Kind::IntOrString, Value::String(_)) => None,
-        (Kind::Object, Value::Object(map)) => {
-            map.iter().find_map(|(key, value)| node.child(key).filter(|_| !value.is_null()).and_then(|child| mismatch(child, value)))
-        }
-        (Kind::Array, Value::Array(items)) => {
-            node.items.as_deref().and_then(|child| items.iter().find_map(|item| mismatch(child, item)))
-        }
+        (Kind::Object, Value::Object(map)) => map.iter().find_map(|(key, value)| {
+            node.child(key)
+                .filter(|_| !value.is_null())
+                .and_then(|child| mismatch(child, value))
+        }),
+        (Kind::Array, Value::Array(items)) => node
+            .items
+            .as_deref()
+            .and_then(|child| items.iter().find_map(|item| mismatch(child, item))),
         (Kind::Boolean, _) => Some(format!("invalid data, expected bool, got {}", got())),
         (Kind::String, _) => Some(format!("invalid data, expected string, got {}", got())),
         (Kind::Integer, _) => Some(format!("invalid data, expected int, got {}", got())),
         (Kind::Number, _) => Some(format!("invalid data, expected float, got {}", got())),
-        (Kind::IntOrString, _) => {
-            Some("invalid data, expected XIntOrString value to be either a string or integer".to_owned())
+        (Kind::IntOrString, _) => Some(
+            "invalid data, expected XIntOrString value to be either a string or integer".to_owned(),
+        ),
+        (Kind::Object, _) => {
+            Some("invalid data, expected a map for the provided schema with type=object".to_owned())
         }
-        (Kind::Object, _) => Some("invalid data, expected a map for the provided schema with type=object".to_owned()),
-        (Kind::Array, _) => Some("invalid data, expected an array for the provided schema with type=array".to_owned()),
+        (Kind::Array, _) => Some(
+            "invalid data, expected an array for the provided schema with type=array".to_owned(),
+        ),
     }
 }
 
@@ -180,8 +228,10 @@ pub(super) fn mismatch(node: &Node, value: &Value) -> Option<String> {
 fn sort_key(node: &Node, item: &Value) -> String {
     match &node.list {
         List::Map(keys) => {
-            let parts: Vec<String> =
-                keys.iter().map(|key| item.get(key).map(go_text::json).unwrap_or_default()).collect();
+            let parts: Vec<String> = keys
+                .iter()
+                .map(|key| item.get(key).map(go_text::json).unwrap_or_default())
+                .collect();
             parts.join("\0")
         }
         List::Set | List::Atomic => go_text::json(item),
@@ -251,8 +301,19 @@ mod tests {
     #[test]
     fn what_no_schema_describes_keeps_its_form() {
         let value = json!({"a": [1, 1.5, "x", true, null]});
-        let Cel::Map(map) = untyped(&value) else { panic!("not a map") };
-        let items = vec![Cel::Int(1), Cel::Float(1.5), Cel::String(Arc::new("x".to_owned())), Cel::Bool(true), Cel::Null];
-        assert_eq!(map.map.get(&cel_key("a".to_owned())), Some(&Cel::List(Arc::new(items))));
+        let Cel::Map(map) = untyped(&value) else {
+            panic!("not a map")
+        };
+        let items = vec![
+            Cel::Int(1),
+            Cel::Float(1.5),
+            Cel::String(Arc::new("x".to_owned())),
+            Cel::Bool(true),
+            Cel::Null,
+        ];
+        assert_eq!(
+            map.map.get(&cel_key("a".to_owned())),
+            Some(&Cel::List(Arc::new(items)))
+        );
     }
 }
