@@ -185,12 +185,7 @@ impl Catalog {
 
 /// Compiles one document.
 fn resource(document: &Value, nature: Nature, view: View) -> Result<Resource, DefinitionError> {
-    // A schema is of one object; where objects are is our business, and ours alone of them are outside namespaces.
-    let mut of_one = document.clone();
-    if nature == Nature::Namespace {
-        of_one["spec"]["scope"] = "Namespaced".into();
-    }
-    let definition = Definition::compile(&of_one)?;
+    let definition = Definition::compile(document)?;
     let key = match (view, definition.group.as_str()) {
         (View::CoreEvent, _) => "events.events.k8s.io".to_owned(),
         (View::Stored, "") => definition.plural.clone(),
