@@ -6,7 +6,7 @@ use http_body_util::{BodyExt as _, Full};
 use objects::{ObjectService, ObjectStore, ObjectStoreOptions};
 use tower::ServiceExt as _;
 
-use crate::target::{Ask, Target, Told, body_of};
+use crate::target::{Ask, Target, Told, USER_AGENT, body_of};
 
 /// A store that is gone with the test.
 pub(crate) struct Local {
@@ -24,7 +24,10 @@ impl Local {
             .build()
             .unwrap();
         let opened = runtime.block_on(async {
-            let (path, instance) = (folder.path().join("objects.db"), folder.path().join("instance"));
+            let (path, instance) = (
+                folder.path().join("objects.db"),
+                folder.path().join("instance"),
+            );
             ObjectStore::open(&path, &instance, ObjectStoreOptions::default()).unwrap()
         });
         assert!(opened.notices.is_empty(), "{:?}", opened.notices);
@@ -44,6 +47,7 @@ impl Target for Local {
 
     fn ask(&self, ask: &Ask) -> Told {
         let mut request = Request::builder().method(ask.method).uri(&ask.path);
+        request = request.header("user-agent", USER_AGENT);
         if !ask.body.is_empty() {
             request = request.header("content-type", ask.content_type);
         }
@@ -54,7 +58,10 @@ impl Target for Local {
             let response = service.oneshot(request).await.unwrap();
             let code = response.status().as_u16();
             let body = response.into_body().collect().await.unwrap().to_bytes();
-            Told { code, body: body_of(&body) }
+            Told {
+                code,
+                body: body_of(&body),
+            }
         })
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use ureq::http::Request;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-use crate::target::{Ask, Target, Told, body_of};
+use crate::target::{Ask, Target, Told, USER_AGENT, body_of};
 
 /// Longest wait for one answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -64,11 +64,13 @@ impl Target for Remote {
         let sent = if ask.method == "DELETE" && !ask.body.is_empty() {
             // A body of a DELETE is unusual enough for the client to want it said.
             let request = self.agent.delete(&url).header("authorization", bearer);
+            let request = request.header("user-agent", USER_AGENT);
             let request = request.header("content-type", ask.content_type);
             request.force_send_body().send(&ask.body[..])
         } else {
             let request = Request::builder().method(ask.method).uri(&url);
             let request = request.header("authorization", bearer);
+            let request = request.header("user-agent", USER_AGENT);
             if ask.body.is_empty() {
                 self.agent.run(request.body(()).unwrap())
             } else {

@@ -28,7 +28,10 @@ impl Side {
     pub(crate) fn command(&self, arguments: &[&str]) -> std::process::Command {
         let mut command = kubectl(&self.kubeconfig, self.home.path());
         // What editors and shells of a machine are called.
-        command.env("PATH", "/usr/bin:/bin").args(arguments);
+        command
+            .env("PATH", "/usr/bin:/bin")
+            .env("TMPDIR", self.home.path());
+        command.args(arguments);
         command.stdin(std::process::Stdio::null());
         command
     }
@@ -104,7 +107,8 @@ impl<'a> Talk<'a> {
             command.envs(variables.iter().copied());
             run(&mut command)
         });
-        let [wanted, is] = [&real, &local].map(|ended| self.words(ended));
+        let wanted = self.words(self.real, &real);
+        let is = self.words(self.local, &local);
         if wanted != is || real.code != code {
             let _ = writeln!(
                 self.differences,
@@ -115,16 +119,20 @@ impl<'a> Talk<'a> {
     }
 
     /// Everything a command printed, without what differs between two servers by nature.
-    fn words(&self, ended: &Ended) -> String {
+    fn words(&self, side: &Side, ended: &Ended) -> String {
         let redaction = Redaction {
             namespace: self.namespace,
             prefix: None,
         };
+        let text = |text: &str| {
+            let text = text.replace(side.home.path().to_str().unwrap(), "<home>");
+            plain(&redaction.text(&text))
+        };
         let out = match serde_json::from_str::<Value>(&ended.out) {
             Ok(object) => format!("{:#}", redaction.redact(&object)),
-            Err(_) => plain(&redaction.text(&ended.out)),
+            Err(_) => text(&ended.out),
         };
-        format!("code {}\n{out}\n{}", ended.code, plain(&redaction.text(&ended.err)))
+        format!("code {}\n{out}\n{}", ended.code, text(&ended.err))
     }
 
     /// Fails with everything that differed.
@@ -134,13 +142,28 @@ impl<'a> Talk<'a> {
     }
 }
 
-/// Columns are as wide as what is in them, and ages pass.
+/// Columns are as wide as what is in them, times pass, and names of temporary files are random.
 fn plain(text: &str) -> String {
     let lines = text.lines().map(|line| {
-        let words = line.split_whitespace().map(|word| if is_age(word) { "<age>" } else { word });
-        words.collect::<Vec<_>>().join(" ")
+        let words: Vec<_> = line.split_whitespace().map(plain_word).collect();
+        match words[..] {
+            ["Resource", "Version:", _] => "Resource Version: <version>".to_owned(),
+            _ => words.join(" "),
+        }
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+fn plain_word(word: &str) -> &str {
+    let is_random = |after: &str| word.contains(after) && word.contains("<home>");
+    match word {
+        _ if is_age(word) => "<age>",
+        _ if is_time(word) => "<time>",
+        _ if is_random("/LIVE-") => "<live>",
+        _ if is_random("/MERGED-") => "<merged>",
+        _ if is_random("/kubectl-edit-") => "<edited>",
+        _ => word,
+    }
 }
 
 /// `0s`, `17s`, `2m5s`.
@@ -148,4 +171,12 @@ fn is_age(word: &str) -> bool {
     word.ends_with('s')
         && word.starts_with(|c: char| c.is_ascii_digit())
         && word.chars().all(|c| c.is_ascii_digit() || "ms".contains(c))
+}
+
+/// `2026-11-30T17:57:59Z`, in quotes or not; `2026-11-30`, `17:57:59.239931772` and `+0000` of a diff's head.
+fn is_time(word: &str) -> bool {
+    let word = word.trim_matches('"');
+    let known = |c: char| c.is_ascii_digit() || "-:TZ.+".contains(c);
+    let parts = word.split(['-', ':']).count();
+    word.len() > 4 && word.chars().all(known) && (parts >= 3 || word == "+0000")
 }

@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+/// Who asks. Its first word is the field manager where a request names none.
+pub(crate) const USER_AGENT: &str = "relay-tests/1.0";
+
 /// One request.
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
