@@ -45,9 +45,28 @@ pub enum DocumentError {
 /// # Errors
 /// [`DocumentError::TooLarge`] or [`DocumentError::Syntax`] with the place.
 pub fn read_yaml(text: &str) -> Result<Value, DocumentError> {
+    bounded(text)?;
+    serde_saphyr::from_str_with_options(text, options()).map_err(|error| syntax(&error))
+}
+
+/// Reads every document of a YAML stream under the same rules; empty ones are left out. With a `T` made of
+/// `serde_saphyr::Spanned` the reader learns where each value stands.
+///
+/// # Errors
+/// As [`read_yaml`]; one bad document spoils the stream.
+pub fn read_yaml_stream<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, DocumentError> {
+    bounded(text)?;
+    serde_saphyr::from_multiple_with_options(text, options()).map_err(|error| syntax(&error))
+}
+
+fn bounded(text: &str) -> Result<(), DocumentError> {
     if text.len() > MAX_BYTES {
         return Err(DocumentError::TooLarge { got: text.len() });
     }
+    Ok(())
+}
+
+fn options() -> serde_saphyr::Options {
     let mut options = serde_saphyr::Options::default();
     options.strict_booleans = true;
     options.with_snippet = false;
@@ -57,19 +76,21 @@ pub fn read_yaml(text: &str) -> Result<Value, DocumentError> {
     budget.max_depth = MAX_DEPTH;
     budget.max_aliases = MAX_ALIASES;
     options.budget = Some(budget);
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let place = error.location();
-        let line = place.map_or(1, |place| place.line());
-        let column = place.map_or(1, |place| place.column());
-        let message = in_our_words(&error);
-        // The place is said once, before the message.
-        let said = format!(" at line {line}, column {column}");
-        DocumentError::Syntax {
-            line,
-            column,
-            message: cut(message.strip_suffix(&said).unwrap_or(&message)),
-        }
-    })
+    options
+}
+
+fn syntax(error: &serde_saphyr::Error) -> DocumentError {
+    let place = error.location();
+    let line = place.map_or(1, |place| place.line());
+    let column = place.map_or(1, |place| place.column());
+    let message = in_our_words(error);
+    // The place is said once, before the message.
+    let said = format!(" at line {line}, column {column}");
+    DocumentError::Syntax {
+        line,
+        column,
+        message: cut(message.strip_suffix(&said).unwrap_or(&message)),
+    }
 }
 
 /// The library's messages are for programmers: they name its options and functions.
