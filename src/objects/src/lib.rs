@@ -2,4 +2,5 @@
 //! that decides (schema, field ownership, patches) is a pure function; `database` and `rest` are the edge.
 
 pub mod fields;
+pub mod listen;
 pub mod schema;

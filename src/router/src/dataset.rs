@@ -159,7 +159,7 @@ pub(crate) async fn learn_route(
 ) -> Result<Response, Failure> {
     let now = Timestamp::now();
     let wishes_training = body.train.unwrap_or(true);
-    let policy = decider.policy.clone();
+    let policy = decider.policy.current();
     let learned = Arc::new(move |dataset: &Dataset| {
         let in_force = InForce::of(relay_contract());
         // The first learned task of a tenant finds the rows that give words their weight.

@@ -27,7 +27,7 @@ use crate::RouterParts;
 use crate::beside::beside;
 use crate::knowledge::{AtMoment, Knowledge, Memory};
 use crate::metrics::RouterMetrics;
-use crate::policy::ActivePolicy;
+use crate::policy::{ActivePolicy, PolicyInForce};
 use crate::recent::{Aside, Recent};
 use crate::servers::{Answered, Deadline, Servers};
 
@@ -40,7 +40,7 @@ const READ_WAIT: Duration = Duration::from_millis(500);
 /// Everything a decision needs.
 #[derive(Debug)]
 pub(crate) struct Decider {
-    pub(crate) policy: Arc<ActivePolicy>,
+    pub(crate) policy: PolicyInForce,
     pub(crate) client: Client,
     pub(crate) metrics: RouterMetrics,
     pub(crate) store: Store,
@@ -61,6 +61,14 @@ struct Before {
     decision: Option<Arc<Decision>>,
     /// Whether the store could not be asked for it.
     unread: bool,
+}
+
+/// How a model is asked.
+struct Asking {
+    arrived: Instant,
+    /// What the policy gives a model, from the arrival of the request on.
+    timeout: Duration,
+    task: Uuid,
 }
 
 /// One request on its way.
@@ -92,15 +100,16 @@ impl Decider {
     /// Decides, and gives the answer's body. A dropped call may still finish a long text; nothing comes of it but its
     /// count and the memory of it.
     pub(crate) async fn decide(self: Arc<Self>, arrival: Arrival) -> Result<Vec<u8>, Failure> {
+        let policy = self.policy.current();
         let previous = self.previous(&arrival).await;
         if arrival.request.request.len() < LONG_TEXT_BYTES {
-            return self.decide_after(&arrival, &previous, None).await;
+            return self.decide_after(&arrival, &policy, &previous, None).await;
         }
         // Held while the text is read and not while a model is asked. Never closed, so there is one.
         let permit = self.long.clone().acquire_owned().await.ok();
         let runtime = tokio::runtime::Handle::current();
         beside(service::telemetry::trace::carry_blocking(move || {
-            runtime.block_on(self.decide_after(&arrival, &previous, permit))
+            runtime.block_on(self.decide_after(&arrival, &policy, &previous, permit))
         }))
         .await?
     }
@@ -171,6 +180,7 @@ impl Decider {
     async fn decide_after(
         &self,
         arrival: &Arrival,
+        active: &ActivePolicy,
         previous: &Before,
         permit: Option<OwnedSemaphorePermit>,
     ) -> Result<Vec<u8>, Failure> {
@@ -180,11 +190,12 @@ impl Decider {
             explain,
             arrived,
         } = arrival;
+        let policy = &active.policy;
         let now = Timestamp::now();
         let known = self.knowledge.of(&tenant.0);
         let mut prepared = {
             let previous = previous.decision.as_deref();
-            prepare(request, &self.policy.policy, self.client, previous, now)
+            prepare(request, policy, self.client, previous, now)
         }
         .map_err(Failure::invalid)?;
         let memory = known.memory();
@@ -197,7 +208,12 @@ impl Decider {
         drop(permit);
         let random = random()?;
         let task = Moment::new(now, random, &|| 0.0, *explain).task_id;
-        let judgement = self.judge(arrival, &prepared, recall.as_ref(), task).await;
+        let asking = Asking {
+            arrived: *arrived,
+            timeout: Duration::from_millis(policy.source.deadlines.timeout_millis.into()),
+            task,
+        };
+        let judgement = self.judge(asking, &prepared, recall.as_ref()).await;
         let elapsed_millis = || arrived.elapsed().as_secs_f64() * 1e3;
         let moment = Moment::new(now, random, &elapsed_millis, *explain);
         let is_up = self.store.is_up() && !previous.unread;
@@ -205,7 +221,7 @@ impl Decider {
             let history = known.history();
             let state = AtMoment {
                 history: &history,
-                policy: &self.policy.policy,
+                policy,
                 now,
                 stores: is_up,
             };
@@ -222,10 +238,9 @@ impl Decider {
     /// Memory first, then the model, then the rules (routing.md 3).
     async fn judge<'a>(
         &self,
-        arrival: &Arrival,
+        asking: Asking,
         prepared: &Prepared<'_>,
         recall: Option<&Recall<'a, Labels>>,
-        task: Uuid,
     ) -> Judgement<'a> {
         let Some(text) = prepared.question() else {
             return Judgement::Rules { fallback: None };
@@ -250,8 +265,12 @@ impl Decider {
                 },
             };
         }
-        let timeout = u64::from(self.policy.policy.source.deadlines.timeout_millis);
-        let deadline = Deadline::of_request(arrival.arrived, Duration::from_millis(timeout));
+        let Asking {
+            arrived,
+            timeout,
+            task,
+        } = asking;
+        let deadline = Deadline::of_request(arrived, timeout);
         match self.servers.ask(text, &task.to_string(), deadline).await {
             Ok(Answered {
                 assessment,

@@ -262,7 +262,8 @@ impl Decider {
         decide: impl FnOnce(RunningTask<'_>, &AtMoment<'_>, Moment<'_>) -> Result<T, EscalateError>,
     ) -> Result<T, Failure> {
         let now = Timestamp::now();
-        let policy = &self.policy.policy;
+        let active = self.policy.current();
+        let policy = &active.policy;
         let random = random()?;
         let elapsed_millis = || arrived.elapsed().as_secs_f64() * 1e3;
         let known = self.knowledge.of(&tenant.0);
@@ -356,17 +357,18 @@ impl Decider {
     /// The providers of the client without the one that refused its credentials.
     fn providers_but(&self, running: &Running) -> Vec<String> {
         let refused = &running.decision.selected.provider;
-        let knobs = Knobs::of(&running.client, &self.policy.policy, self.client);
+        let knobs = Knobs::of(&running.client, &self.policy.current().policy, self.client);
         let providers = knobs.map(|knobs| knobs.providers).unwrap_or_default();
         let left = providers.into_iter().filter(|name| name != refused);
         left.collect()
     }
 
     fn threshold(&self, client: &RouteRequest) -> u32 {
-        Knobs::of(client, &self.policy.policy, self.client)
-            .map_or(self.policy.policy.source.escalate_after_failures, |knobs| {
-                knobs.escalate_after_failures
-            })
+        let active = self.policy.current();
+        Knobs::of(client, &active.policy, self.client).map_or(
+            active.policy.source.escalate_after_failures,
+            |knobs| knobs.escalate_after_failures,
+        )
     }
 }
 

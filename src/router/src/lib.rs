@@ -38,7 +38,7 @@ use service::telemetry::{RepeatedError, causes};
 use store::{Store, StoreError};
 
 pub use metrics::RouterMetrics;
-pub use policy::{ActivePolicy, PolicyFileError};
+pub use policy::{ActivePolicy, PolicyFileError, PolicyInForce};
 
 use decide::Decider;
 use servers::Servers;
@@ -52,8 +52,8 @@ const LEARN_BYTES: usize = 2 << 20;
 /// What a router is made of.
 #[derive(Debug)]
 pub struct RouterParts {
-    /// The policy in force.
-    pub policy: Arc<ActivePolicy>,
+    /// The policy in force, which may change while the router runs.
+    pub policy: PolicyInForce,
     /// Whether clients own this router or share it.
     pub client: Client,
     /// Where decisions and outcomes are kept.

@@ -210,6 +210,12 @@ impl RouterMetrics {
         self.availability.with_label_values(&[provider]).set(share);
     }
 
+    /// A provider that the policy in force does not know.
+    pub(crate) fn forget_provider(&self, provider: &str) {
+        // Not shown yet is as good.
+        let _ = self.availability.remove_label_values(&[provider]);
+    }
+
     /// Counts one decision.
     pub(crate) fn decided(&self, decision: &Decision) {
         let source = decision.assessment.source.as_str();

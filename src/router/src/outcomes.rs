@@ -40,7 +40,7 @@ pub(crate) async fn route(
 
 impl Decider {
     async fn outcome(&self, tenant: &Tenant, report: OutcomeReport) -> Result<Response, Failure> {
-        if !self.policy.policy.source.telemetry {
+        if !self.policy.current().policy.source.telemetry {
             return self.not_recorded(tenant, &report).await;
         }
         let recorded = self
@@ -156,7 +156,8 @@ impl Decider {
             .history()
             .evidence(class, model, now);
         let p0 = prior_success(decision.selected.tier, decision.policy.required_tier);
-        let profile = self.policy.policy.profile(&decision.profile);
+        let active = self.policy.current();
+        let profile = active.policy.profile(&decision.profile);
         let minimum = profile.map_or(Ratio::ZERO, |profile| profile.min_success);
         let standing = standing(p0, minimum, evidence);
         OutcomeResponse {

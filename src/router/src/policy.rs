@@ -1,7 +1,8 @@
-//! The policy in force: from a file, or the built-in one. A policy that does not compile is refused at start with the
-//! place of every problem.
+//! The policy in force: from a file, from a stored object, or the built-in one. A policy that does not compile is refused
+//! with the place of every problem. Another one can take its place at any time; a request keeps the one it began with.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use api::document::{DocumentError, MAX_BYTES};
 use api::routing_policy::{PolicyError, RoutingPolicy, RoutingPolicySpec};
@@ -20,6 +21,36 @@ pub struct ActivePolicy {
     pub policy: Policy,
     /// The spec with its defaults.
     pub spec: Value,
+}
+
+/// Where the policy in force lies; every clone is the same place.
+#[derive(Debug, Clone)]
+pub struct PolicyInForce {
+    slot: Arc<RwLock<Arc<ActivePolicy>>>,
+}
+
+impl PolicyInForce {
+    /// A place with its first policy.
+    #[must_use]
+    pub fn new(policy: Arc<ActivePolicy>) -> Self {
+        Self {
+            slot: Arc::new(RwLock::new(policy)),
+        }
+    }
+
+    /// The policy now. Who decides asks once and keeps the answer, so that no decision is made by two policies.
+    #[must_use]
+    pub fn current(&self) -> Arc<ActivePolicy> {
+        self.slot
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Puts another policy in force for every request that begins from now on.
+    pub fn replace(&self, policy: Arc<ActivePolicy>) {
+        *self.slot.write().unwrap_or_else(PoisonError::into_inner) = policy;
+    }
 }
 
 /// A policy cannot be put in force.
@@ -70,6 +101,21 @@ impl ActivePolicy {
             .map_err(|source| PolicyFileError::BuiltIn { source })?;
         Ok(Self {
             policy,
+            spec: spec.tree(),
+        })
+    }
+
+    /// The policy of a document that was accepted and stored under a name.
+    ///
+    /// # Errors
+    /// When it does not compile: it was accepted by another version of this program.
+    pub fn of_spec(
+        name: &str,
+        spec: &RoutingPolicySpec,
+        today: Date,
+    ) -> Result<Self, PolicyError> {
+        Ok(Self {
+            policy: spec.compile(name, today)?,
             spec: spec.tree(),
         })
     }

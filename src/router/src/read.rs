@@ -18,7 +18,8 @@ use crate::knowledge::History;
 use crate::policy::ActivePolicy;
 
 pub(crate) async fn policy(State(decider): State<Arc<Decider>>) -> Response {
-    let ActivePolicy { policy, spec } = &*decider.policy;
+    let active = decider.policy.current();
+    let ActivePolicy { policy, spec } = &*active;
     json_response(&PolicyResponse {
         name: policy.name.clone(),
         revision: policy.revision().to_owned(),
@@ -34,7 +35,8 @@ pub(crate) async fn models(
     State(decider): State<Arc<Decider>>,
     Extension(tenant): Extension<Tenant>,
 ) -> Response {
-    let policy = &decider.policy.policy;
+    let active = decider.policy.current();
+    let policy = &active.policy;
     let known = decider.knowledge.of(&tenant.0);
     let history = known.history();
     let now = Timestamp::now();

@@ -30,7 +30,8 @@ pub(crate) async fn route(
     let since = since.unwrap_or_else(|| now.checked_sub(DEFAULT_SPAN).unwrap_or(now));
     let rows = decider.store.report_rows(&tenant.0, since).await;
     let rows = rows.map_err(|error| away(&error))?;
-    let baseline = decider.policy.policy.source.baseline.as_ref();
+    let active = decider.policy.current();
+    let baseline = active.policy.source.baseline.as_ref();
     Ok(json_response(&report(&rows, since, now, baseline)))
 }
 

@@ -1,11 +1,13 @@
 //! What goes on beside requests: following the store, removing what is older than the retention, and showing what is
 //! left of providers.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use routing::bounded::Ratio;
+use routing::policy::Policy;
 use service::runtime::{ReadyHandle, Shutdown};
 use service::telemetry::RepeatedError;
 use store::Retention;
@@ -30,7 +32,7 @@ pub(crate) async fn prune(decider: Arc<Decider>, errors: RepeatedError, shutdown
             () = shutdown.draining() => return,
         }
         wait = PRUNE_EVERY;
-        let days = decider.policy.policy.source.retention_days;
+        let days = decider.policy.current().policy.source.retention_days;
         let retention = Retention {
             days,
             ..Retention::default()
@@ -75,25 +77,37 @@ pub(crate) async fn watch_store(decider: Arc<Decider>, ready: ReadyHandle, shutd
 
 /// Shows what is left of providers, until the process drains.
 pub(crate) async fn show_availability(decider: Arc<Decider>, shutdown: Shutdown) {
+    let mut shown = providers(&decider.policy.current().policy);
     loop {
         tokio::select! {
             () = tokio::time::sleep(SHOW_EVERY) => {}
             () = shutdown.draining() => return,
         }
         let now = Timestamp::now();
-        let policy = &decider.policy.policy;
-        for entry in policy.registry.entries() {
-            let provider = entry.model.provider();
-            let share = decider.availability(provider, now);
+        let active = decider.policy.current();
+        let providers = providers(&active.policy);
+        for provider in &providers {
+            let share = decider.availability(&active.policy, provider, now);
             decider.metrics.provider_availability(provider, share);
         }
+        // Those that only the policy before knew.
+        for provider in shown.difference(&providers) {
+            decider.metrics.forget_provider(provider);
+        }
+        shown = providers;
     }
+}
+
+fn providers(policy: &Policy) -> BTreeSet<String> {
+    let entries = policy.registry.entries();
+    entries
+        .map(|entry| entry.model.provider().to_owned())
+        .collect()
 }
 
 impl Decider {
     /// What is left of a provider by the policy's own share: the least of all tenants.
-    pub(crate) fn availability(&self, provider: &str, now: Timestamp) -> f64 {
-        let policy = &self.policy.policy;
+    fn availability(&self, policy: &Policy, provider: &str, now: Timestamp) -> f64 {
         let quota = policy.source.quota.get(provider);
         let share = quota.map_or(1.0, |quota| quota.share);
         let configured = Ratio::clamped(share).unwrap_or(Ratio::ONE);

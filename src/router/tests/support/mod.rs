@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use prometheus::Registry;
 use router::servers::{BreakerRule, ServerMetrics, Servers};
-use router::{ActivePolicy, RouterMetrics, RouterParts, Service};
+use router::{ActivePolicy, PolicyInForce, RouterMetrics, RouterParts, Service};
 use routing::decide::Client;
 use serde_json::Value;
 use service::http::{Admission, AdmissionLimits, Authority, HostRule, HttpMetrics, Origins, Stack};
@@ -107,7 +107,7 @@ impl TestRouter {
             .await
             .unwrap();
         let service = Service::new(RouterParts {
-            policy: policy.clone(),
+            policy: PolicyInForce::new(policy.clone()),
             client: Client::Own,
             store: opened.store.clone(),
             shared_store: false,

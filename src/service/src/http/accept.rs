@@ -3,8 +3,9 @@
 //! moment for a request that is on its way, and then only open requests go on.
 
 use std::convert::Infallible;
+use std::future::Future;
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,10 +89,42 @@ impl ConnectionLimits {
     }
 }
 
+/// Where connections come from.
+pub trait Accepts: Send + Sync + 'static {
+    /// What the system hands over.
+    type Stream: Send + 'static;
+    /// What HTTP is spoken over.
+    type Opened: Connection;
+
+    /// The next connection. Cancel safe.
+    fn accept(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+
+    /// What stands before HTTP, done beside other connections and within the wait for a head: nothing, a look at the
+    /// peer, a handshake. `None` closes the connection without a word.
+    fn open(&self, stream: Self::Stream) -> Opening<Self::Opened>;
+}
+
+/// A connection that is not open yet.
+pub type Opening<T> = Pin<Box<dyn Future<Output = Option<T>> + Send>>;
+
+impl Accepts for TcpListener {
+    type Stream = TcpStream;
+    type Opened = TcpStream;
+
+    async fn accept(&self) -> io::Result<TcpStream> {
+        let (stream, _) = Self::accept(self).await?;
+        Ok(stream)
+    }
+
+    fn open(&self, stream: TcpStream) -> Opening<TcpStream> {
+        Box::pin(std::future::ready(Some(stream)))
+    }
+}
+
 /// Serves `app` until the process drains and every open request is answered, or it stops. `accept_errors` counts what
 /// the system refuses to accept. Dropping it closes every connection.
-pub async fn serve(
-    listener: TcpListener,
+pub async fn serve<L: Accepts>(
+    listener: L,
     app: Router,
     limits: ConnectionLimits,
     accept_errors: RepeatedError,
@@ -107,19 +140,20 @@ pub async fn serve(
             Some(_) = connections.join_next() => continue,
             accepted = accept(&listener, &slots, &accept_errors) => accepted,
         };
-        let served = serve_connection(stream, app.clone(), limits, shutdown.clone());
+        let opening = listener.open(stream);
+        let (app, shutdown) = (app.clone(), shutdown.clone());
         connections.spawn(async move {
-            served.await;
+            open_and_serve::<L>(opening, app, limits, shutdown).await;
             drop(slot);
         });
     }
     // Clients in the backlog have connected: they are served, not reset.
     for _ in 0..MAX_BACKLOG {
-        let Ok(Ok((stream, _))) = timeout(BACKLOG_WAIT, listener.accept()).await else {
+        let Ok(Ok(stream)) = timeout(BACKLOG_WAIT, listener.accept()).await else {
             break;
         };
-        connections.spawn(serve_connection(
-            stream,
+        connections.spawn(open_and_serve::<L>(
+            listener.open(stream),
             app.clone(),
             limits,
             shutdown.clone(),
@@ -133,17 +167,17 @@ pub async fn serve(
 }
 
 /// The next connection and its slot. Cancel safe.
-async fn accept(
-    listener: &TcpListener,
+async fn accept<L: Accepts>(
+    listener: &L,
     slots: &Arc<Semaphore>,
     errors: &RepeatedError,
-) -> (TcpStream, OwnedSemaphorePermit) {
+) -> (L::Stream, OwnedSemaphorePermit) {
     loop {
         let Ok(slot) = slots.clone().acquire_owned().await else {
             return std::future::pending().await;
         };
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok(stream) => {
                 if let Some(count) = errors.recovered() {
                     tracing::info!(count, "connections are accepted again");
                 }
@@ -158,6 +192,17 @@ async fn accept(
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
+    }
+}
+
+async fn open_and_serve<L: Accepts>(
+    opening: Opening<L::Opened>,
+    app: Router,
+    limits: ConnectionLimits,
+    shutdown: Arc<Shutdown>,
+) {
+    if let Ok(Some(stream)) = timeout(limits.head_wait, opening).await {
+        serve_connection(stream, app, limits, shutdown).await;
     }
 }
 
@@ -236,7 +281,7 @@ fn broken() -> Response<Body> {
 }
 
 /// What a connection can be made of.
-trait Connection: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+pub trait Connection: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// Sets what the transport can be told.
     fn prepare(&self) {}
 }

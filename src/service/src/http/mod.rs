@@ -12,7 +12,9 @@ mod observe;
 mod origin;
 mod panics;
 mod request_id;
+mod tls_or_plain;
 mod trace;
+mod unix_socket;
 
 use std::sync::Arc;
 
@@ -30,6 +32,8 @@ pub use body::{BodyLimits, JsonBody, parse_json, read_body};
 pub use observe::HttpMetrics;
 pub use origin::{HostRule, Origin, OriginError, Origins};
 pub use request_id::RequestId;
+pub use tls_or_plain::TlsOrPlain;
+pub use unix_socket::{OwnSocket, SocketError};
 
 use crate::problem::{self, Failure};
 use crate::telemetry::trace::Traces;

@@ -11,7 +11,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::uri::Authority;
-use http::{HeaderValue, header};
+use http::{HeaderMap, HeaderValue, header};
 
 use crate::problem::Failure;
 
@@ -70,6 +70,17 @@ impl Origins {
         Self { allowed, hosts }
     }
 
+    /// Whether a request may go on, for who answers refusals in a form of its own.
+    #[must_use]
+    pub fn allow(&self, request: &Request) -> bool {
+        self.allows_origins(request.headers()) && self.allows_host(request)
+    }
+
+    fn allows_origins(&self, headers: &HeaderMap) -> bool {
+        let mut named = headers.get_all(header::ORIGIN).iter();
+        named.all(|origin| self.allows_origin(origin))
+    }
+
     fn allows_origin(&self, origin: &HeaderValue) -> bool {
         origin.to_str().is_ok_and(|origin| {
             self.allowed
@@ -114,12 +125,7 @@ pub(super) async fn check(
     request: Request,
     next: Next,
 ) -> Response {
-    let headers = request.headers();
-    if headers
-        .get_all(header::ORIGIN)
-        .iter()
-        .any(|origin| !origins.allows_origin(origin))
-    {
+    if !origins.allows_origins(request.headers()) {
         return Failure::new(
             Slug::OriginRefused,
             "requests of this browser origin are refused",
