@@ -148,8 +148,8 @@ impl CliError {
             Exit::Unreachable => ("ServiceUnavailable", 503),
             Exit::TimedOut => ("Timeout", 504),
             Exit::Forbidden => ("Forbidden", 403),
-            Exit::Usage | Exit::Confirm => ("BadRequest", 400),
-            Exit::Done | Exit::Failed | Exit::Found => ("Unknown", 500),
+            Exit::Usage | Exit::ConfirmationNeeded => ("BadRequest", 400),
+            Exit::Done | Exit::Failed | Exit::Differences => ("Unknown", 500),
         };
         json!({
             "apiVersion": "v1",

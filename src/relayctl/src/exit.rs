@@ -22,9 +22,9 @@ pub(crate) enum Exit {
     /// Unauthorised or forbidden.
     Forbidden = 11,
     /// `--yes` is needed.
-    Confirm = 12,
+    ConfirmationNeeded = 12,
     /// `diff` found differences, `doctor` or `policy test` found failures.
-    Found = 15,
+    Differences = 15,
 }
 
 impl Exit {

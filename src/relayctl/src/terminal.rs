@@ -117,14 +117,14 @@ pub(crate) fn can_ask() -> bool {
 /// Asks before something is destroyed, unless the answer was given with `--yes`.
 ///
 /// # Errors
-/// [`Exit::Confirm`] where nobody can answer; [`Exit::Failed`] for a no.
+/// [`Exit::ConfirmationNeeded`] where nobody can answer; [`Exit::Failed`] for a no.
 pub(crate) fn confirm(yes: bool, question: &str) -> Result<(), CliError> {
     if yes {
         return Ok(());
     }
     if !can_ask() {
         return Err(
-            CliError::new(Exit::Confirm, format!("{question} needs a yes, and there is no terminal to ask on"))
+            CliError::new(Exit::ConfirmationNeeded, format!("{question} needs a yes, and there is no terminal to ask on"))
                 .hint("say it with `--yes`"),
         );
     }

@@ -55,7 +55,7 @@ pub(crate) fn run(call: &Call, arguments: &DiffArguments) -> Result<Exit, CliErr
             let name = input.kind.full(&input.name);
             let text = unified(&name, before.as_ref(), &comparable(&after), call.styles())?;
             if !text.is_empty() {
-                exit = Exit::Found;
+                exit = Exit::Differences;
                 terminal::print(&text)?;
             }
         }
