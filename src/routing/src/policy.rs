@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::keywords::{self, GroupEdit, Keywords};
 use crate::profile::{self, Profile};
-use crate::registry::{EntryPatch, ModelRef, Registry, STALE_AFTER_DAYS};
+use crate::registry::{EntryPatch, ModelRef, Registry, RegistryError, STALE_AFTER_DAYS};
 use crate::requirement::{Floor, RequirementThresholds};
 use crate::rules::RuleId;
 use crate::selection::{CostBasis, OnFloorUnmet};
@@ -180,6 +180,54 @@ pub enum Severity {
     Warning,
 }
 
+/// What a problem is about, in one word (control-plane 6): what a condition names as its reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "PolicyProblemReason"))]
+pub enum ProblemReason {
+    /// A value that the form allows and that does not hold: an unknown profile or rule, a name that is taken.
+    InvalidSpec,
+    /// A tier names a model that `models` lacks.
+    UnknownModel,
+    /// A term of a rule or of a keyword group that cannot be read, or a rule without one.
+    BadPattern,
+    /// A tier without a model.
+    EmptyTier,
+    /// A model whose cost stays unknown.
+    MissingPrice,
+    /// A price that is too old to be believed.
+    StalePrice,
+    /// A model that no tier names.
+    UnusedModel,
+}
+
+impl ProblemReason {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::InvalidSpec,
+        Self::UnknownModel,
+        Self::BadPattern,
+        Self::EmptyTier,
+        Self::MissingPrice,
+        Self::StalePrice,
+        Self::UnusedModel,
+    ];
+
+    /// The word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidSpec => "InvalidSpec",
+            Self::UnknownModel => "UnknownModel",
+            Self::BadPattern => "BadPattern",
+            Self::EmptyTier => "EmptyTier",
+            Self::MissingPrice => "MissingPrice",
+            Self::StalePrice => "StalePrice",
+            Self::UnusedModel => "UnusedModel",
+        }
+    }
+}
+
 /// Why a policy is not, or not quite, as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -191,22 +239,26 @@ pub struct Problem {
     pub message: String,
     /// How bad it is.
     pub severity: Severity,
+    /// What it is about.
+    pub reason: ProblemReason,
 }
 
 impl Problem {
-    fn error(path: impl Into<String>, message: impl Into<String>) -> Self {
+    fn error(reason: ProblemReason, path: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             path: path.into(),
             message: message.into(),
             severity: Severity::Error,
+            reason,
         }
     }
 
-    fn warning(path: impl Into<String>, message: impl Into<String>) -> Self {
+    fn warning(reason: ProblemReason, path: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             path: path.into(),
             message: message.into(),
             severity: Severity::Warning,
+            reason,
         }
     }
 }
@@ -364,6 +416,7 @@ fn check_numbers(source: &PolicySource, problems: &mut Vec<Problem>) {
     for (path, value) in ratios {
         if !(0.0..=1.0).contains(&value) {
             problems.push(Problem::error(
+                ProblemReason::InvalidSpec,
                 path,
                 format!("is {value}, must lie between 0 and 1"),
             ));
@@ -393,6 +446,7 @@ fn check_numbers(source: &PolicySource, problems: &mut Vec<Problem>) {
     for (path, value, low, high) in ranges {
         if !(low..=high).contains(&value) {
             problems.push(Problem::error(
+                ProblemReason::InvalidSpec,
                 path,
                 format!("is {value}, must lie between {low} and {high}"),
             ));
@@ -402,6 +456,7 @@ fn check_numbers(source: &PolicySource, problems: &mut Vec<Problem>) {
         if !(0.0..=1.0).contains(&quota.share) {
             let path = format!("quota[{provider}].share");
             problems.push(Problem::error(
+                ProblemReason::InvalidSpec,
                 path,
                 format!("is {}, must lie between 0 and 1", quota.share),
             ));
@@ -414,6 +469,7 @@ fn check_profile(source: &PolicySource, problems: &mut Vec<Problem>) {
         if profile::BUILT_IN_NAMES.contains(&profile.name.as_str()) {
             let path = format!("profiles[{}]", profile.name);
             problems.push(Problem::error(
+                ProblemReason::InvalidSpec,
                 path,
                 "has the name of a built-in profile; choose another",
             ));
@@ -432,7 +488,11 @@ fn check_profile(source: &PolicySource, problems: &mut Vec<Problem>) {
             source.profile,
             names.join(", ")
         );
-        problems.push(Problem::error("profile", message));
+        problems.push(Problem::error(
+            ProblemReason::InvalidSpec,
+            "profile",
+            message,
+        ));
     }
 }
 
@@ -445,6 +505,7 @@ fn compile_registry(source: &PolicySource, today: Date, problems: &mut Vec<Probl
             for model in models.iter().filter(unknown) {
                 let path = format!("tiers[{tier}].models");
                 problems.push(Problem::error(
+                    ProblemReason::UnknownModel,
                     path,
                     format!("`{model}` is not in `models`; add it there"),
                 ));
@@ -452,7 +513,13 @@ fn compile_registry(source: &PolicySource, today: Date, problems: &mut Vec<Probl
         }
     }
     if let Err(error) = registry.replace_tiers(&source.tiers) {
-        problems.push(Problem::error("tiers", error.to_string()));
+        let reason = match error {
+            RegistryError::EmptyTier { .. } => ProblemReason::EmptyTier,
+            RegistryError::Parse(_)
+            | RegistryError::Version { .. }
+            | RegistryError::Duplicate { .. } => ProblemReason::InvalidSpec,
+        };
+        problems.push(Problem::error(reason, "tiers", error.to_string()));
     }
     let (listed, others): (Vec<_>, Vec<_>) = source
         .models
@@ -462,7 +529,11 @@ fn compile_registry(source: &PolicySource, today: Date, problems: &mut Vec<Probl
     registry.patch(&listed);
     for model in &others {
         let path = format!("models[{}]", model.model);
-        problems.push(Problem::warning(path, "is in no tier and never chosen"));
+        problems.push(Problem::warning(
+            ProblemReason::UnusedModel,
+            path,
+            "is in no tier and never chosen",
+        ));
     }
     for model in &listed {
         check_prices(&format!("models[{}]", model.model), model, today, problems);
@@ -473,13 +544,18 @@ fn compile_registry(source: &PolicySource, today: Date, problems: &mut Vec<Probl
 fn check_prices(path: &str, model: &EntryPatch, today: Date, problems: &mut Vec<Problem>) {
     match &model.prices {
         None => problems.push(Problem::warning(
+            ProblemReason::MissingPrice,
             path,
             "has no prices; its cost stays unknown",
         )),
         Some(prices) if prices.stale(today) => {
             let message =
                 format!("is more than {STALE_AFTER_DAYS} days ago; look the price up again");
-            problems.push(Problem::warning(format!("{path}.prices.asOf"), message));
+            problems.push(Problem::warning(
+                ProblemReason::StalePrice,
+                format!("{path}.prices.asOf"),
+                message,
+            ));
         }
         Some(_) => {}
     }
@@ -490,7 +566,11 @@ fn check_rules(source: &PolicySource, problems: &mut Vec<Problem>) {
         if !RuleId::BUILTIN.iter().any(|rule| rule.as_str() == id) {
             let names: Vec<_> = RuleId::BUILTIN.iter().map(RuleId::as_str).collect();
             let message = format!("`{id}` is no built-in rule; there are {}", names.join(", "));
-            problems.push(Problem::error(format!("disabledRules[{at}]"), message));
+            problems.push(Problem::error(
+                ProblemReason::InvalidSpec,
+                format!("disabledRules[{at}]"),
+                message,
+            ));
         }
     }
     for (at, rule) in source.rules.iter().enumerate() {
@@ -499,6 +579,7 @@ fn check_rules(source: &PolicySource, problems: &mut Vec<Problem>) {
             .any(|builtin| builtin.as_str() == rule.id)
         {
             problems.push(Problem::error(
+                ProblemReason::InvalidSpec,
                 format!("rules[{at}].id"),
                 "is the id of a built-in rule; choose another",
             ));
@@ -528,7 +609,11 @@ fn compile_keywords(
     let named = |list: &'static str| {
         move |wrong: Vec<keywords::Problem>| {
             let problem = |problem: keywords::Problem| {
-                Problem::error(format!("{list}{}", problem.path), problem.message)
+                let reason = match problem.cause {
+                    keywords::Cause::Term => ProblemReason::BadPattern,
+                    keywords::Cause::Edit => ProblemReason::InvalidSpec,
+                };
+                Problem::error(reason, format!("{list}{}", problem.path), problem.message)
             };
             wrong.into_iter().map(problem).collect::<Vec<_>>()
         }

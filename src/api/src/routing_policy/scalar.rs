@@ -16,12 +16,14 @@ fn digits(text: &str, whole: usize, fraction: usize) -> bool {
 
 /// A decimal between 0 and 1 with at most six places, written as a string: `"0.5"`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "kinds", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "kinds", schemars(extend("maxLength" = 8, "pattern" = r"^(0(\.[0-9]{1,6})?|1(\.0{1,6})?)$")))]
 #[serde(try_from = "String", into = "String")]
 pub struct Ratio(String);
 
 impl Ratio {
     /// A value known to be right.
-    pub(super) fn constant(text: &'static str) -> Self {
+    pub(crate) fn constant(text: &'static str) -> Self {
         Self(text.to_owned())
     }
 
@@ -64,10 +66,18 @@ impl From<Ratio> for String {
 
 /// A decimal of at most nine digits and six places, written as a string: `"12.50"`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "kinds", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "kinds", schemars(extend("maxLength" = 16, "pattern" = r"^[0-9]{1,9}(\.[0-9]{1,6})?$")))]
 #[serde(try_from = "String", into = "String")]
 pub struct Decimal(String);
 
 impl Decimal {
+    /// A value known to be right.
+    #[cfg(feature = "kinds")]
+    pub(crate) fn constant(text: &'static str) -> Self {
+        Self(text.to_owned())
+    }
+
     /// The number, not negative.
     #[must_use]
     pub fn value(&self) -> f64 {

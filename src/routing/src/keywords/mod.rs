@@ -44,6 +44,15 @@ pub struct AddedRule {
     pub unless: Vec<String>,
 }
 
+/// What a problem is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// A term that cannot be read, or a rule that has none.
+    Term,
+    /// What is to be done with terms: an unknown group, a term to remove that is not there, an id that is taken.
+    Edit,
+}
+
 /// Something in a set of edits or rules that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{path}`: {message}")]
@@ -52,6 +61,8 @@ pub struct Problem {
     pub path: String,
     /// What is wrong.
     pub message: String,
+    /// What it is about.
+    pub cause: Cause,
 }
 
 /// A merged and compiled set of keyword groups.
@@ -98,6 +109,7 @@ impl Keywords {
                 Err(error) => problems.push(Problem {
                     path: format!("[{index}].id"),
                     message: error.to_string(),
+                    cause: Cause::Edit,
                 }),
             }
         }
@@ -113,20 +125,21 @@ impl Keywords {
         let mut problems = Vec::new();
         let mut lists: Vec<(String, Lists)> = Vec::with_capacity(rules.len());
         for (index, rule) in rules.iter().enumerate() {
-            let mut problem = |field: &str, message: &str| {
+            let mut problem = |cause: Cause, field: &str, message: &str| {
                 problems.push(Problem {
                     path: format!("[{index}].{field}"),
                     message: message.to_owned(),
+                    cause,
                 });
             };
             if rule.id.trim().is_empty() {
-                problem("id", "a rule needs an id");
+                problem(Cause::Edit, "id", "a rule needs an id");
             }
             if lists.iter().any(|(id, _)| *id == rule.id) {
-                problem("id", "another rule has this id");
+                problem(Cause::Edit, "id", "another rule has this id");
             }
             if rule.patterns.is_empty() {
-                problem("patterns", "a rule needs at least one pattern");
+                problem(Cause::Term, "patterns", "a rule needs at least one pattern");
             }
             let mut own = Lists::default();
             add_terms(
@@ -273,6 +286,7 @@ impl Lists {
                 problems.push(Problem {
                     path: format!("{path}.remove[{position}]"),
                     message: format!("group {} has no term `{term}`", edit.id),
+                    cause: Cause::Edit,
                 });
             }
         }
@@ -296,6 +310,7 @@ fn add_terms(list: &mut Vec<Term>, terms: &[String], path: &str, problems: &mut 
             problems.push(Problem {
                 path: format!("{path}[{position}]"),
                 message: format!("`{term}`: {error}"),
+                cause: Cause::Term,
             });
         } else if known.insert(normal(term)) {
             list.push(Cow::Owned(term.clone()));

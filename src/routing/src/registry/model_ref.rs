@@ -119,7 +119,7 @@ impl schemars::JsonSchema for ModelRef {
             "type": "string",
             "description": "`provider/model`, split at the first slash.",
             "maxLength": MAX_UNITS,
-            "pattern": r"^[^/\s]+/\S+$",
+            "pattern": r"^[^/\s\x00-\x20\x7f-\xa0]+/[^\s\x00-\x20\x7f-\xa0]+$",
         })
     }
 }
