@@ -9,12 +9,12 @@ use crate::connect;
 use crate::context::{self, Chosen};
 use crate::duration;
 use crate::error::{CliError, Detail};
-use crate::exit::Exit;
 use crate::output::Format;
 use crate::output::table::Headers;
 use crate::program::Program;
 use crate::server::{Server, Write};
 use crate::terminal::{ColorChoice, Styles, escape, tell};
+use api::exit::Exit;
 
 /// For one answer of a server, where `--timeout` says nothing.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -60,7 +60,14 @@ pub(crate) struct Global {
     #[arg(short, long, global = true)]
     pub(crate) yes: bool,
     /// When to colour
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN", hide_possible_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "WHEN",
+        hide_possible_values = true
+    )]
     pub(crate) color: ColorChoice,
     /// Tell the causes of an error too
     #[arg(short, long, global = true)]
@@ -121,7 +128,11 @@ impl Call {
             dry_run,
         } = obeys;
         if wait == Flag::Refused && (self.global.wait || self.global.no_wait) {
-            return refuse(if self.global.wait { "--wait" } else { "--no-wait" });
+            return refuse(if self.global.wait {
+                "--wait"
+            } else {
+                "--no-wait"
+            });
         }
         if dry_run == Flag::Refused && self.dry_run() != DryRun::None {
             return refuse("--dry-run");
@@ -201,7 +212,8 @@ impl Call {
     /// Nothing names them.
     pub(crate) fn places(&self) -> Result<Places, CliError> {
         Places::find(&|name| std::env::var_os(name)).map_err(|error| {
-            CliError::usage(error.to_string()).hint("set RELAY_HOME to the folder that Relay keeps its files in")
+            CliError::usage(error.to_string())
+                .hint("set RELAY_HOME to the folder that Relay keeps its files in")
         })
     }
 
@@ -229,11 +241,7 @@ impl Call {
         let asked = self.global.timeout.filter(|timeout| !timeout.is_zero());
         Ok(Server {
             client: connected.client,
-            namespace: self
-                .global
-                .namespace
-                .clone()
-                .unwrap_or(connected.namespace),
+            namespace: self.global.namespace.clone().unwrap_or(connected.namespace),
             context,
             timeout: asked.unwrap_or(ANSWER_TIMEOUT).min(ANSWER_TIMEOUT),
         })

@@ -22,7 +22,8 @@ impl Condition {
 
 /// Those of an object, in its order.
 pub(crate) fn of(object: &Value) -> Vec<Condition> {
-    let text = |condition: &Value, name: &str| condition[name].as_str().unwrap_or_default().to_owned();
+    let text =
+        |condition: &Value, name: &str| condition[name].as_str().unwrap_or_default().to_owned();
     let conditions = object["status"]["conditions"].as_array();
     conditions
         .into_iter()
@@ -73,7 +74,10 @@ pub(crate) fn settled(object: &Value) -> Settled {
     }
     match find(object, "Ready") {
         Some(ready) if ready.is_true() => Settled::Ready,
-        Some(ready) => Settled::Waiting(format!("Ready is {} ({}): {}", ready.status, ready.reason, ready.message)),
+        Some(ready) => Settled::Waiting(format!(
+            "Ready is {} ({}): {}",
+            ready.status, ready.reason, ready.message
+        )),
         None => Settled::Waiting("it has no condition Ready yet".to_owned()),
     }
 }
@@ -90,10 +94,14 @@ mod tests {
 
     #[test]
     fn a_status_of_an_older_spec_says_nothing() {
-        let ready = json!([{"type": "Ready", "status": "True", "reason": "Reconciled", "message": ""}]);
+        let ready =
+            json!([{"type": "Ready", "status": "True", "reason": "Reconciled", "message": ""}]);
         assert!(matches!(settled(&object(1, &ready)), Settled::Waiting(_)));
         assert_eq!(settled(&object(2, &ready)), Settled::Ready);
-        assert!(matches!(settled(&json!({"metadata": {"generation": 1}})), Settled::Waiting(_)));
+        assert!(matches!(
+            settled(&json!({"metadata": {"generation": 1}})),
+            Settled::Waiting(_)
+        ));
     }
 
     #[test]
@@ -106,7 +114,8 @@ mod tests {
         };
         assert_eq!(condition.reason, "BadPattern");
         assert!(condition.since.is_some());
-        let waiting = json!([{"type": "Ready", "status": "Unknown", "reason": "Waiting", "message": "m"}]);
+        let waiting =
+            json!([{"type": "Ready", "status": "Unknown", "reason": "Waiting", "message": "m"}]);
         assert!(matches!(settled(&object(2, &waiting)), Settled::Waiting(_)));
     }
 }

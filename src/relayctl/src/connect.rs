@@ -15,7 +15,7 @@ use tower::BoxError;
 use crate::context::Chosen;
 use crate::daemon::Endpoint;
 use crate::error::CliError;
-use crate::exit::Exit;
+use api::exit::Exit;
 
 /// Longest token, in bytes.
 const MAX_TOKEN: u64 = 4096;
@@ -130,7 +130,8 @@ struct Port {
 fn port(places: &Places) -> Result<Option<Port>, LocalError> {
     let path = places.endpoint();
     let refused = |path: PathBuf| move |why: String| LocalError::File { path, why };
-    let Some(endpoint) = Endpoint::read(places).map_err(|error| refused(path.clone())(error.to_string()))?
+    let Some(endpoint) =
+        Endpoint::read(places).map_err(|error| refused(path.clone())(error.to_string()))?
     else {
         return Ok(None);
     };

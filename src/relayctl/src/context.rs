@@ -8,7 +8,7 @@ use files::{Environment, Lock, PRIVATE, Places};
 use serde::{Deserialize, Serialize};
 
 use crate::error::CliError;
-use crate::exit::Exit;
+use api::exit::Exit;
 
 /// The control plane of this machine.
 pub(crate) const LOCAL: &str = "local";
@@ -86,9 +86,9 @@ pub(crate) fn choose(
         return Ok(chosen(name, Source::Flag));
     }
     if let Some(name) = environment(VARIABLE).filter(|name| !name.is_empty()) {
-        let name = name.into_string().map_err(|_| {
-            CliError::usage(format!("{VARIABLE} is not valid UTF-8"))
-        })?;
+        let name = name
+            .into_string()
+            .map_err(|_| CliError::usage(format!("{VARIABLE} is not valid UTF-8")))?;
         return Ok(Chosen {
             name,
             source: Source::Environment,

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::exit::Exit;
 use crate::program::Program;
 use crate::terminal::escape;
+use api::exit::Exit;
 
 /// Deepest chain of causes that is told.
 const MAX_CAUSES: usize = 16;
@@ -65,14 +65,6 @@ impl CliError {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
-    }
-
-    /// A hint for an error that has none.
-    pub(crate) fn or_hint(self, hint: impl FnOnce() -> String) -> Self {
-        match self.hint {
-            Some(_) => self,
-            None => self.hint(hint()),
-        }
     }
 
     /// What was attempted, in front of why it failed.
@@ -149,7 +141,7 @@ impl CliError {
             Exit::TimedOut => ("Timeout", 504),
             Exit::Forbidden => ("Forbidden", 403),
             Exit::Usage | Exit::ConfirmationNeeded => ("BadRequest", 400),
-            Exit::Done | Exit::Failed | Exit::Differences => ("Unknown", 500),
+            _ => ("Unknown", 500),
         };
         json!({
             "apiVersion": "v1",

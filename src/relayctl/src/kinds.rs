@@ -54,8 +54,18 @@ const fn ours(
 static KINDS: [Kind; 8] = [
     ours("LayaModel", "layamodels", "layamodel", &["lm"]),
     ours("LayaServer", "layaservers", "layaserver", &["ls"]),
-    ours("TrainingRun", "trainingruns", "trainingrun", &["trun", "tr"]),
-    ours("EvaluationGate", "evaluationgates", "evaluationgate", &["eg"]),
+    ours(
+        "TrainingRun",
+        "trainingruns",
+        "trainingrun",
+        &["trun", "tr"],
+    ),
+    ours(
+        "EvaluationGate",
+        "evaluationgates",
+        "evaluationgate",
+        &["eg"],
+    ),
     ours("RoutingPolicy", "routingpolicies", "routingpolicy", &["rp"]),
     Kind {
         group: "events.k8s.io",
@@ -189,11 +199,18 @@ pub(crate) fn resolve(words: &str) -> Result<Vec<&'static Kind>, CliError> {
 }
 
 fn unknown(word: &str) -> CliError {
-    let words = KINDS
-        .iter()
-        .flat_map(|kind| [kind.plural, kind.singular].into_iter().chain(kind.short_names.iter().copied()));
+    let words = KINDS.iter().flat_map(|kind| {
+        [kind.plural, kind.singular]
+            .into_iter()
+            .chain(kind.short_names.iter().copied())
+    });
     let near = words
-        .map(|known| (strsim::damerau_levenshtein(&word.to_ascii_lowercase(), known), known))
+        .map(|known| {
+            (
+                strsim::damerau_levenshtein(&word.to_ascii_lowercase(), known),
+                known,
+            )
+        })
         .filter(|(distance, known)| *distance <= 3 && *distance < known.len())
         .min();
     let hint = match near {
@@ -257,7 +274,9 @@ pub(crate) fn object(argument: &str) -> Result<(&'static Kind, String), CliError
     };
     let kinds = resolve(kind)?;
     let [kind] = kinds[..] else {
-        return Err(CliError::usage(format!("`{argument}` names more than one kind")));
+        return Err(CliError::usage(format!(
+            "`{argument}` names more than one kind"
+        )));
     };
     check_name(name)?;
     Ok((kind, name.to_owned()))
@@ -267,7 +286,9 @@ pub(crate) fn object(argument: &str) -> Result<(&'static Kind, String), CliError
 fn check_name(name: &str) -> Result<(), CliError> {
     match name_fault(name) {
         None => Ok(()),
-        Some(why) => Err(CliError::usage(format!("`{name}` is no name of an object: {why}"))),
+        Some(why) => Err(CliError::usage(format!(
+            "`{name}` is no name of an object: {why}"
+        ))),
     }
 }
 
@@ -291,7 +312,7 @@ pub(crate) fn name_fault(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::Exit;
+    use api::exit::Exit;
 
     #[test]
     fn every_word_leads_to_its_kind() {
@@ -329,7 +350,11 @@ mod tests {
     fn words_are_unique() {
         let mut words: Vec<_> = KINDS
             .iter()
-            .flat_map(|kind| [kind.plural, kind.singular].into_iter().chain(kind.short_names.iter().copied()))
+            .flat_map(|kind| {
+                [kind.plural, kind.singular]
+                    .into_iter()
+                    .chain(kind.short_names.iter().copied())
+            })
             .collect();
         let all = words.len();
         words.sort_unstable();
@@ -370,7 +395,11 @@ mod tests {
             &["lm,ls/x"],
             &["relay/x"],
         ] {
-            assert_eq!(read(arguments).unwrap_err().exit, Exit::Usage, "{arguments:?}");
+            assert_eq!(
+                read(arguments).unwrap_err().exit,
+                Exit::Usage,
+                "{arguments:?}"
+            );
         }
     }
 }

@@ -8,7 +8,6 @@ mod context;
 mod daemon;
 mod duration;
 mod error;
-mod exit;
 mod input;
 mod kinds;
 mod output;
@@ -25,9 +24,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use cli::Said;
 
+use api::exit::Exit;
 use call::{Call, Global};
 use error::{CliError, Detail};
-use exit::Exit;
 use program::Program;
 use verbs::Verb;
 

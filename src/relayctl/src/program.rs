@@ -53,7 +53,11 @@ mod tests {
             (Some(""), Program::Relayctl),
             (None, Program::Relayctl),
         ] {
-            assert_eq!(Program::called(first.map(OsStr::new)), expected, "{first:?}");
+            assert_eq!(
+                Program::called(first.map(OsStr::new)),
+                expected,
+                "{first:?}"
+            );
         }
         let text = "start it with `relayctl up`; see relayctl.toml";
         assert_eq!(Program::Relayctl.speak(text), text);

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::connect::LocalError;
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::terminal::escape;
+use api::exit::Exit;
 
 /// Longest text of an answer that is no `Status`, in characters.
 const MAX_TEXT: usize = 300;
@@ -58,7 +58,10 @@ impl ServerError {
     }
 
     pub(crate) fn broken(error: Box<dyn Error + Send + Sync>) -> Self {
-        Self::Unreachable(format!("its answer broke off: {}", innermost(&*error)), Some(error))
+        Self::Unreachable(
+            format!("its answer broke off: {}", innermost(&*error)),
+            Some(error),
+        )
     }
 
     pub(crate) fn refused(code: StatusCode, body: &[u8]) -> Self {
@@ -165,7 +168,9 @@ impl ServerError {
             Self::Refused(_) if self.is_conflict() => self.conflict(),
             Self::Unreachable(..) => format!("cannot reach the API of context `{context}`: {self}"),
             Self::TimedOut(_) => format!("the API of context `{context}` does not answer: {self}"),
-            Self::Strange(_) => format!("what answers as context `{context}` is no object API: {self}"),
+            Self::Strange(_) => {
+                format!("what answers as context `{context}` is no object API: {self}")
+            }
             Self::Refused(_) => one_line(&self.to_string()),
         };
         let error = CliError::new(exit, line).caused_by(&self);
@@ -182,13 +187,19 @@ impl ServerError {
     fn hint(&self, context: &str) -> Option<String> {
         let local = context == crate::context::LOCAL;
         let hint = match self {
-            Self::Unreachable(..) if local => "start it with `relayctl up`; `relayctl doctor` looks closer",
-            Self::Unreachable(..) => "`relayctl context show` tells where that is, `relayctl doctor` looks closer",
+            Self::Unreachable(..) if local => {
+                "start it with `relayctl up`; `relayctl doctor` looks closer"
+            }
+            Self::Unreachable(..) => {
+                "`relayctl context show` tells where that is, `relayctl doctor` looks closer"
+            }
             Self::TimedOut(_) => "`--timeout` waits longer; `relayctl doctor` looks closer",
             Self::Strange(_) => "`relayctl doctor` looks closer",
             Self::Refused(_) => match self.code() {
                 403 => "`relayctl doctor` lists which rights are missing",
-                401 => "the credentials of this context are not accepted; `relayctl context show` tells where they are",
+                401 => {
+                    "the credentials of this context are not accepted; `relayctl context show` tells where they are"
+                }
                 404 if self.lacks_kind() => {
                     "this API does not know the kind: install the CRDs of this release (`crds/`), or `relayctl up` locally"
                 }
@@ -209,7 +220,9 @@ impl ServerError {
     }
 
     fn is_ownership(&self) -> bool {
-        let causes = self.status().and_then(|status| status["details"]["causes"].as_array());
+        let causes = self
+            .status()
+            .and_then(|status| status["details"]["causes"].as_array());
         causes.is_some_and(|causes| {
             causes
                 .iter()
@@ -330,7 +343,10 @@ mod tests {
         let strict = json!({"code": 400, "message": "RoutingPolicy in version \"v1alpha1\" cannot be handled as a RoutingPolicy: strict decoding error: unknown field \"spec.foo\", unknown field \"spec.tiers[0].bar\""});
         assert_eq!(
             fields(&strict),
-            ["spec.foo: unknown field", "spec.tiers[0].bar: unknown field"]
+            [
+                "spec.foo: unknown field",
+                "spec.tiers[0].bar: unknown field"
+            ]
         );
         let typed = json!({"code": 500, "message": "failed to create typed patch object (default/default; relay.dev/v1alpha1, Kind=RoutingPolicy): errors:\n  .spec.foo: field not declared in schema\n  .spec.bar: expected string, got &value.valueUnstructured{Value:1}"});
         assert_eq!(
@@ -364,7 +380,10 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_no_status_is_quoted_and_bounded() {
-        let error = ServerError::refused(StatusCode::BAD_GATEWAY, "\u{1b}[2J<html>".repeat(100).as_bytes());
+        let error = ServerError::refused(
+            StatusCode::BAD_GATEWAY,
+            "\u{1b}[2J<html>".repeat(100).as_bytes(),
+        );
         let error = error.into_error("team");
         assert_eq!(error.exit, Exit::Unreachable);
         assert!(error.line().len() < 1000 && !error.line().contains('\u{1b}'));

@@ -40,7 +40,9 @@ impl Router {
 
     async fn exchange(&self, path: &str) -> Result<Value, String> {
         let said = |error: &dyn std::fmt::Display| error.to_string();
-        let stream = TcpStream::connect(&self.authority).await.map_err(|error| said(&error))?;
+        let stream = TcpStream::connect(&self.authority)
+            .await
+            .map_err(|error| said(&error))?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| said(&error))?;
@@ -52,10 +54,17 @@ impl Router {
             .header(header::AUTHORIZATION, "Bearer local")
             .body(Empty::<bytes::Bytes>::new())
             .map_err(|error| said(&error))?;
-        let response = sender.send_request(request).await.map_err(|error| said(&error))?;
+        let response = sender
+            .send_request(request)
+            .await
+            .map_err(|error| said(&error))?;
         let status = response.status();
         let body = Limited::new(response.into_body(), MAX_ANSWER);
-        let bytes = body.collect().await.map_err(|error| said(&error))?.to_bytes();
+        let bytes = body
+            .collect()
+            .await
+            .map_err(|error| said(&error))?
+            .to_bytes();
         let tree: Value = serde_json::from_slice(&bytes)
             .map_err(|_| format!("it answers {status} and no JSON"))?;
         if status.is_success() {

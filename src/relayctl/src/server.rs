@@ -294,7 +294,11 @@ impl Server {
     }
 
     async fn exchange(&self, request: Request<Body>) -> Result<(StatusCode, Value), ServerError> {
-        let response = self.client.send(request).await.map_err(ServerError::unsent)?;
+        let response = self
+            .client
+            .send(request)
+            .await
+            .map_err(ServerError::unsent)?;
         let status = response.status();
         let body = Limited::new(response.into_body(), MAX_ANSWER);
         let bytes = body
@@ -303,9 +307,8 @@ impl Server {
             .map_err(ServerError::broken)?
             .to_bytes();
         if status.is_success() {
-            let tree = serde_json::from_slice(&bytes).map_err(|error| {
-                ServerError::Strange(format!("its answer is no JSON: {error}"))
-            })?;
+            let tree = serde_json::from_slice(&bytes)
+                .map_err(|error| ServerError::Strange(format!("its answer is no JSON: {error}")))?;
             Ok((status, tree))
         } else {
             Err(ServerError::refused(status, &bytes))

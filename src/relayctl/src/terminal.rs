@@ -6,7 +6,7 @@ use std::io::{self, BufRead, IsTerminal, Read, Write};
 pub(crate) use cli::escape;
 
 use crate::error::CliError;
-use crate::exit::Exit;
+use api::exit::Exit;
 
 /// Longest answer to a question, in bytes.
 const MAX_ANSWER: u64 = 1000;
@@ -31,6 +31,7 @@ pub(crate) struct Styles {
 
 impl Styles {
     /// No colour at all.
+    #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { on: false };
 
     pub(crate) fn for_stdout(choice: ColorChoice) -> Self {
@@ -123,10 +124,11 @@ pub(crate) fn confirm(yes: bool, question: &str) -> Result<(), CliError> {
         return Ok(());
     }
     if !can_ask() {
-        return Err(
-            CliError::new(Exit::ConfirmationNeeded, format!("{question} needs a yes, and there is no terminal to ask on"))
-                .hint("say it with `--yes`"),
-        );
+        return Err(CliError::new(
+            Exit::ConfirmationNeeded,
+            format!("{question} needs a yes, and there is no terminal to ask on"),
+        )
+        .hint("say it with `--yes`"));
     }
     tell(&format!("{}? [y/N] ", escape(question)));
     let mut answer = String::new();
@@ -138,7 +140,10 @@ pub(crate) fn confirm(yes: bool, question: &str) -> Result<(), CliError> {
     if is_yes(&answer) {
         Ok(())
     } else {
-        Err(CliError::new(Exit::Failed, format!("{question}: not done, the answer was no")))
+        Err(CliError::new(
+            Exit::Failed,
+            format!("{question}: not done, the answer was no"),
+        ))
     }
 }
 

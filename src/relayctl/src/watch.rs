@@ -144,7 +144,11 @@ impl<'a> Watch<'a> {
             });
         }
         let body = http_body_util::Limited::new(response.into_body(), MAX_LINE);
-        let bytes = body.collect().await.map_err(ServerError::broken)?.to_bytes();
+        let bytes = body
+            .collect()
+            .await
+            .map_err(ServerError::broken)?
+            .to_bytes();
         Err(ServerError::refused(status, &bytes))
     }
 
@@ -179,7 +183,9 @@ impl<'a> Watch<'a> {
 fn place_of(object: &Value) -> Option<String> {
     let version = |metadata: &Value| {
         let version = metadata["resourceVersion"].as_str();
-        version.filter(|version| !version.is_empty()).map(str::to_owned)
+        version
+            .filter(|version| !version.is_empty())
+            .map(str::to_owned)
     };
     version(&object["metadata"]).or_else(|| version(&object["rows"][0]["object"]["metadata"]))
 }
@@ -189,7 +195,10 @@ impl Stream {
     async fn line(&mut self) -> Result<Option<Vec<u8>>, ServerError> {
         let mut searched = 0;
         loop {
-            if let Some(at) = self.buffer[searched..].iter().position(|byte| *byte == b'\n') {
+            if let Some(at) = self.buffer[searched..]
+                .iter()
+                .position(|byte| *byte == b'\n')
+            {
                 let rest = self.buffer.split_off(searched + at + 1);
                 let line = std::mem::replace(&mut self.buffer, rest);
                 if line.iter().all(u8::is_ascii_whitespace) {

@@ -154,7 +154,9 @@ mod tests {
         let pid = std::process::id();
         let start = process_start(pid).unwrap();
         let write = |text: String| std::fs::write(places.endpoint(), text).unwrap();
-        write(format!(r#"{{"router":"http://127.0.0.1:1","pid":{pid},"pidStart":{start},"version":"1","more":true}}"#));
+        write(format!(
+            r#"{{"router":"http://127.0.0.1:1","pid":{pid},"pidStart":{start},"version":"1","more":true}}"#
+        ));
         let State::Runs(endpoint) = look(&places) else {
             panic!("it runs")
         };
@@ -179,8 +181,15 @@ mod tests {
         };
         std::fs::create_dir_all(places.daemon()).unwrap();
         assert_eq!(holder(&places), None);
-        std::fs::write(places.daemon().join("lock"), format!("{}\n", std::process::id())).unwrap();
+        std::fs::write(
+            places.daemon().join("lock"),
+            format!("{}\n", std::process::id()),
+        )
+        .unwrap();
         assert_eq!(holder(&places), None, "a test is no relayd");
-        assert!(is_relayd(Path::new("/usr/bin/relayd (deleted)")) && !is_relayd(Path::new("/bin/relay")));
+        assert!(
+            is_relayd(Path::new("/usr/bin/relayd (deleted)"))
+                && !is_relayd(Path::new("/bin/relay"))
+        );
     }
 }

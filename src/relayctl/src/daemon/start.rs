@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use files::{PRIVATE, Places};
 
 use crate::error::CliError;
-use crate::exit::Exit;
+use api::exit::Exit;
 
 /// A log that is longer begins anew; the old one is kept beside it.
 const MAX_LOG: u64 = 10 << 20;
@@ -45,8 +45,11 @@ pub(crate) fn find_program() -> Result<PathBuf, CliError> {
         .chain(on_path)
         .find(|program| is_program(program))
         .ok_or_else(|| {
-            CliError::new(Exit::NotFound, "there is no program `relayd` beside relayctl or on PATH")
-                .hint("build it with `cargo build --release -p relayd`, or put its folder on PATH")
+            CliError::new(
+                Exit::NotFound,
+                "there is no program `relayd` beside relayctl or on PATH",
+            )
+            .hint("build it with `cargo build --release -p relayd`, or put its folder on PATH")
         })
 }
 
@@ -67,7 +70,9 @@ pub(crate) fn start(places: &Places, program: &Path) -> Result<Started, CliError
     let log = folder.join("log");
     let file = open_log(&log).map_err(|error| CliError::file(&log, error))?;
     let from = file.metadata().map_or(0, |metadata| metadata.len());
-    let errors = file.try_clone().map_err(|error| CliError::file(&log, error))?;
+    let errors = file
+        .try_clone()
+        .map_err(|error| CliError::file(&log, error))?;
     let child = Command::new(program)
         .arg("local")
         // It must not keep the folder it was started in.
@@ -78,7 +83,10 @@ pub(crate) fn start(places: &Places, program: &Path) -> Result<Started, CliError
         .process_group(0)
         .spawn()
         .map_err(|error| {
-            CliError::new(Exit::Failed, format!("cannot start {}: {error}", program.display()))
+            CliError::new(
+                Exit::Failed,
+                format!("cannot start {}: {error}", program.display()),
+            )
         })?;
     Ok(Started { child, log, from })
 }
@@ -107,7 +115,9 @@ impl Started {
         let lines = || words.lines().filter(|line| !line.trim().is_empty());
         // Its own error, if it had one; the hint after it is for its own arguments.
         let own = lines().rev().find_map(|line| line.strip_prefix("relayd: "));
-        own.or_else(|| lines().next_back()).unwrap_or("it said nothing").to_owned()
+        own.or_else(|| lines().next_back())
+            .unwrap_or("it said nothing")
+            .to_owned()
     }
 
     fn tail(&self) -> io::Result<String> {

@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{State, holder, look};
 use crate::error::CliError;
-use crate::exit::Exit;
+use api::exit::Exit;
 
 /// Between two looks whether it is gone.
 const AGAIN: Duration = Duration::from_millis(20);
@@ -58,8 +58,9 @@ pub(crate) fn stop(places: &Places, patience: Option<Duration>) -> Result<Stoppe
             let line = format!(
                 "`relayd local` (process {pid}) was told to end and has not within {patience:?}"
             );
-            return Err(CliError::new(Exit::TimedOut, line)
-                .hint(format!("it drains its requests; `kill -9 {pid}` ends it at once")));
+            return Err(CliError::new(Exit::TimedOut, line).hint(format!(
+                "it drains its requests; `kill -9 {pid}` ends it at once"
+            )));
         }
         std::thread::sleep(AGAIN);
     }
@@ -69,5 +70,6 @@ pub(crate) fn stop(places: &Places, patience: Option<Duration>) -> Result<Stoppe
 /// One that ended and whose parent has not noticed, as in a container without an init.
 fn is_zombie(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'))
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with('Z'))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use files::ReadError;
 
 use crate::error::CliError;
-use crate::exit::Exit;
+use api::exit::Exit;
 
 /// Largest file.
 const MAX_BYTES: u64 = api::document::MAX_BYTES as u64;
@@ -79,7 +79,10 @@ pub(crate) fn file(path: &Path) -> Result<Text, CliError> {
 
 fn folder(path: &Path) -> Result<Vec<PathBuf>, CliError> {
     let refused = |error: std::io::Error| {
-        CliError::new(Exit::Failed, format!("cannot read {}: {error}", path.display()))
+        CliError::new(
+            Exit::Failed,
+            format!("cannot read {}: {error}", path.display()),
+        )
     };
     let mut found = Vec::new();
     for entry in std::fs::read_dir(path).map_err(refused)? {

@@ -51,7 +51,11 @@ pub(crate) struct Input {
 impl Input {
     /// `policy.yaml:1: routingpolicy/default`.
     pub(crate) fn title(&self) -> String {
-        format!("{}: {}", self.place.of_field(""), self.kind.brief(&self.name))
+        format!(
+            "{}: {}",
+            self.place.of_field(""),
+            self.kind.brief(&self.name)
+        )
     }
 
     /// The same with the field that is meant, and its line.
@@ -91,11 +95,17 @@ pub(crate) fn objects(names: &[PathBuf]) -> Result<Vec<Input>, CliError> {
         all.extend(parse(&text)?);
     }
     if all.is_empty() {
-        return Err(CliError::refused("nothing is in what was named, no object at all"));
+        return Err(CliError::refused(
+            "nothing is in what was named, no object at all",
+        ));
     }
     let mut seen: HashMap<_, usize> = HashMap::new();
     for (at, input) in all.iter().enumerate() {
-        let key = (input.kind.plural, input.namespace.clone(), input.name.clone());
+        let key = (
+            input.kind.plural,
+            input.namespace.clone(),
+            input.name.clone(),
+        );
         if let Some(before) = seen.insert(key, at) {
             return Err(CliError::refused(format!(
                 "{}: stands in {} too",
@@ -160,7 +170,9 @@ fn tab_indents(text: &str, line: u64) -> bool {
 fn list_items(node: &Node) -> Option<&[Spanned<Node>]> {
     let is = |name: &str, text: &str| {
         let entry = node.entry(name);
-        entry.is_some_and(|(_, value)| matches!(&value.value, Node::Plain(Value::String(found)) if found == text))
+        entry.is_some_and(
+            |(_, value)| matches!(&value.value, Node::Plain(Value::String(found)) if found == text),
+        )
     };
     if !is("kind", "List") || !is("apiVersion", "v1") {
         return None;
@@ -201,18 +213,23 @@ fn object(file: &str, document: &Spanned<Node>) -> Result<Input, CliError> {
             _ => Err(wrong(&path.join("."), "must be a string")),
         }
     };
-    let needed = |path: &[&str]| {
-        text(path)?.ok_or_else(|| wrong(&path.join("."), "is required"))
-    };
+    let needed = |path: &[&str]| text(path)?.ok_or_else(|| wrong(&path.join("."), "is required"));
     let api_version = needed(&["apiVersion"])?;
     let kind = needed(&["kind"])?;
-    let known = kinds::of_object(&api_version, &kind).ok_or_else(|| unknown(&wrong, &api_version, &kind))?;
-    if object.get("metadata").is_some_and(|metadata| !metadata.is_object()) {
+    let known = kinds::of_object(&api_version, &kind)
+        .ok_or_else(|| unknown(&wrong, &api_version, &kind))?;
+    if object
+        .get("metadata")
+        .is_some_and(|metadata| !metadata.is_object())
+    {
         return Err(wrong("metadata", "must be an object"));
     }
     let name = needed(&["metadata", "name"])?;
     let namespace = text(&["metadata", "namespace"])?;
-    for (field, value) in [("metadata.name", Some(&name)), ("metadata.namespace", namespace.as_ref())] {
+    for (field, value) in [
+        ("metadata.name", Some(&name)),
+        ("metadata.namespace", namespace.as_ref()),
+    ] {
         if let Some(why) = value.and_then(|value| kinds::name_fault(value)) {
             let value = value.map_or("", String::as_str);
             let shown: String = value.chars().take(60).collect();
@@ -228,14 +245,14 @@ fn object(file: &str, document: &Spanned<Node>) -> Result<Input, CliError> {
     })
 }
 
-fn unknown(
-    wrong: &dyn Fn(&str, &str) -> CliError,
-    api_version: &str,
-    kind: &str,
-) -> CliError {
+fn unknown(wrong: &dyn Fn(&str, &str) -> CliError, api_version: &str, kind: &str) -> CliError {
     let short = |text: &str| text.chars().take(80).collect::<String>();
     if let Some(known) = kinds::named(kind) {
-        let why = format!("must be `{}`, is `{}`", known.api_version(), short(api_version));
+        let why = format!(
+            "must be `{}`, is `{}`",
+            known.api_version(),
+            short(api_version)
+        );
         return wrong("apiVersion", &why);
     }
     let names: Vec<_> = kinds::own().map(|kind| kind.kind).collect();
@@ -246,7 +263,7 @@ fn unknown(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::Exit;
+    use api::exit::Exit;
 
     fn told(text: &str) -> String {
         let text = Text {
@@ -262,7 +279,9 @@ mod tests {
 
     #[test]
     fn reads_every_document_and_the_items_of_lists() {
-        let text = format!("---\n{GOOD}---\n# nothing\n---\n{GOOD}spec: {{}}\n---\napiVersion: v1\nkind: List\nitems:\n  - {{apiVersion: relay.dev/v1alpha1, kind: LayaModel, metadata: {{name: m, namespace: n}}}}\n");
+        let text = format!(
+            "---\n{GOOD}---\n# nothing\n---\n{GOOD}spec: {{}}\n---\napiVersion: v1\nkind: List\nitems:\n  - {{apiVersion: relay.dev/v1alpha1, kind: LayaModel, metadata: {{name: m, namespace: n}}}}\n"
+        );
         let text = Text {
             name: "f.yaml".into(),
             text,
@@ -279,14 +298,23 @@ mod tests {
         );
         assert_eq!(inputs[2].namespace(None, "default").unwrap(), "n");
         assert_eq!(inputs[0].namespace(None, "default").unwrap(), "default");
-        assert_eq!(inputs[2].namespace(Some("other"), "default").unwrap_err().exit, Exit::Refused);
+        assert_eq!(
+            inputs[2]
+                .namespace(Some("other"), "default")
+                .unwrap_err()
+                .exit,
+            Exit::Refused
+        );
     }
 
     #[test]
     fn what_is_no_object_is_named_with_file_line_and_field() {
         let bomb = {
             let mut text = "a: &a [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
-            for (name, before) in ["b", "c", "d", "e", "f", "g", "h", "i", "j"].iter().zip("abcdefghi".chars()) {
+            for (name, before) in ["b", "c", "d", "e", "f", "g", "h", "i", "j"]
+                .iter()
+                .zip("abcdefghi".chars())
+            {
                 let list = vec![format!("*{before}"); 10].join(", ");
                 text.push_str(&format!("{name}: &{name} [{list}]\n"));
             }
@@ -294,30 +322,90 @@ mod tests {
         };
         let large = format!("a: \"{}\"\n", "x".repeat(2 << 20));
         for (name, text, expected) in [
-            ("bomb", bomb.as_str(), "limits are 64 levels and 100 aliases"),
-            ("unknown alias", "a: *b\n", "f.yaml:1:4: reference to unknown value"),
-            ("duplicate key", "a: 1\nb: 1\na: 2\n", "f.yaml:3:1: the key `a` stands there twice"),
+            (
+                "bomb",
+                bomb.as_str(),
+                "limits are 64 levels and 100 aliases",
+            ),
+            (
+                "unknown alias",
+                "a: *b\n",
+                "f.yaml:1:4: reference to unknown value",
+            ),
+            (
+                "duplicate key",
+                "a: 1\nb: 1\na: 2\n",
+                "f.yaml:3:1: the key `a` stands there twice",
+            ),
             ("tab", "kind: x\nmetadata:\n\tname: x\n", "f.yaml:3:"),
             ("indentation", "a:\n    b: 1\n  c: 2\n", "f.yaml:3:"),
-            ("second document", "apiVersion: relay.dev/v1alpha1\nkind: RoutingPolicy\nmetadata: {name: a}\n---\nx: [\n", "f.yaml:"),
-            ("two megabytes", &large, "f.yaml: has 2097157 bytes, limit 1048576"),
+            (
+                "second document",
+                "apiVersion: relay.dev/v1alpha1\nkind: RoutingPolicy\nmetadata: {name: a}\n---\nx: [\n",
+                "f.yaml:",
+            ),
+            (
+                "two megabytes",
+                &large,
+                "f.yaml: has 2097157 bytes, limit 1048576",
+            ),
             ("a scalar", "hello\n", "f.yaml:1: is no object"),
             ("a list", "- 1\n", "f.yaml:1: is no object"),
-            ("no version", "kind: RoutingPolicy\n", "f.yaml:1: apiVersion: is required"),
-            ("no kind", "\napiVersion: v1\n", "f.yaml:2: kind: is required"),
-            ("kind is a number", "apiVersion: v1\nkind: 3\n", "f.yaml:2: kind: must be a string"),
-            ("unknown kind", "apiVersion: v1\nkind: Pod\n", "f.yaml:2: kind: `Pod` is no kind of ours"),
-            ("another version", "apiVersion: relay.dev/v1\nkind: LayaModel\n", "f.yaml:1: apiVersion: must be `relay.dev/v1alpha1`, is `relay.dev/v1`"),
-            ("no name", "apiVersion: relay.dev/v1alpha1\nkind: LayaModel\nmetadata: {}\n", "f.yaml:3: metadata.name: is required"),
-            ("metadata is a list", "apiVersion: relay.dev/v1alpha1\nkind: LayaModel\nmetadata: []\n", "f.yaml:3: metadata: must be an object"),
-            ("path in the name", "apiVersion: relay.dev/v1alpha1\nkind: LayaModel\nmetadata:\n  name: ../../etc\n", "f.yaml:4: metadata.name: `../../etc` is no name: only a-z, 0-9, `-` and `.` may be in it"),
-            ("path in the namespace", "apiVersion: relay.dev/v1alpha1\nkind: LayaModel\nmetadata:\n  name: x\n  namespace: a/b\n", "f.yaml:5: metadata.namespace: `a/b` is no name"),
+            (
+                "no version",
+                "kind: RoutingPolicy\n",
+                "f.yaml:1: apiVersion: is required",
+            ),
+            (
+                "no kind",
+                "\napiVersion: v1\n",
+                "f.yaml:2: kind: is required",
+            ),
+            (
+                "kind is a number",
+                "apiVersion: v1\nkind: 3\n",
+                "f.yaml:2: kind: must be a string",
+            ),
+            (
+                "unknown kind",
+                "apiVersion: v1\nkind: Pod\n",
+                "f.yaml:2: kind: `Pod` is no kind of ours",
+            ),
+            (
+                "another version",
+                "apiVersion: relay.dev/v1\nkind: LayaModel\n",
+                "f.yaml:1: apiVersion: must be `relay.dev/v1alpha1`, is `relay.dev/v1`",
+            ),
+            (
+                "no name",
+                "apiVersion: relay.dev/v1alpha1\nkind: LayaModel\nmetadata: {}\n",
+                "f.yaml:3: metadata.name: is required",
+            ),
+            (
+                "metadata is a list",
+                "apiVersion: relay.dev/v1alpha1\nkind: LayaModel\nmetadata: []\n",
+                "f.yaml:3: metadata: must be an object",
+            ),
+            (
+                "path in the name",
+                "apiVersion: relay.dev/v1alpha1\nkind: LayaModel\nmetadata:\n  name: ../../etc\n",
+                "f.yaml:4: metadata.name: `../../etc` is no name: only a-z, 0-9, `-` and `.` may be in it",
+            ),
+            (
+                "path in the namespace",
+                "apiVersion: relay.dev/v1alpha1\nkind: LayaModel\nmetadata:\n  name: x\n  namespace: a/b\n",
+                "f.yaml:5: metadata.namespace: `a/b` is no name",
+            ),
         ] {
             let line = told(text);
             assert!(line.contains(expected), "{name}: {line}");
             assert!(!line.contains('\n') && line.len() < 700, "{name}: {line}");
         }
-        assert!(told("a:\n\tb: 1\n").contains("a tab is no indentation"), "{}", told("a:\n\tb: 1\n"));
+        assert!(
+            told("a:\n\tb: 1\n").contains("a tab is no indentation"),
+            "{}",
+            told("a:\n\tb: 1\n")
+        );
     }
 
     #[test]
@@ -325,7 +413,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         std::fs::write(path("b.yaml"), GOOD).unwrap();
-        std::fs::write(path("a.json"), r#"{"apiVersion":"relay.dev/v1alpha1","kind":"LayaModel","metadata":{"name":"m"}}"#).unwrap();
+        std::fs::write(
+            path("a.json"),
+            r#"{"apiVersion":"relay.dev/v1alpha1","kind":"LayaModel","metadata":{"name":"m"}}"#,
+        )
+        .unwrap();
         std::fs::write(path("notes.txt"), "no object").unwrap();
         let inputs = objects(&[folder.path().to_owned()]).unwrap();
         let names: Vec<_> = inputs.iter().map(|input| input.name.as_str()).collect();
@@ -340,7 +432,11 @@ mod tests {
             ("missing.yaml", Exit::NotFound, "cannot read"),
             ("binary.yaml", Exit::Refused, "is not valid UTF-8 at byte 5"),
             ("empty.yaml", Exit::Refused, "no object at all"),
-            ("hollow", Exit::Refused, "holds no file that ends with .yaml"),
+            (
+                "hollow",
+                Exit::Refused,
+                "holds no file that ends with .yaml",
+            ),
         ] {
             let error = objects(&[path(name)]).unwrap_err();
             assert_eq!(error.exit, exit, "{name}");

@@ -59,7 +59,9 @@ impl Template {
     /// What is wrong with it.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.trim().is_empty() {
-            return Err("the template is empty, it should be like jsonpath='{.metadata.name}'".to_owned());
+            return Err(
+                "the template is empty, it should be like jsonpath='{.metadata.name}'".to_owned(),
+            );
         }
         if !text.contains('{') {
             let parts = vec![Part::Path(Path::parse(text)?)];
@@ -163,7 +165,10 @@ fn closing(text: &str, bracket: char) -> Option<usize> {
 
 /// A quoted text, with `\n`, `\t` and the like.
 fn literal(expression: &str) -> Option<Result<String, String>> {
-    let quote = expression.chars().next().filter(|c| *c == '"' || *c == '\'')?;
+    let quote = expression
+        .chars()
+        .next()
+        .filter(|c| *c == '"' || *c == '\'')?;
     let inner = expression[1..].strip_suffix(quote);
     let Some(inner) = inner else {
         return Some(Err(format!("`{expression}` does not end with its quote")));
@@ -193,7 +198,8 @@ fn translate(text: &str) -> Result<String, String> {
     let mut first = true;
     while !rest.is_empty() {
         if let Some(inside) = rest.strip_prefix('[') {
-            let end = closing(inside, ']').ok_or_else(|| format!("`{text}` has a `[` without `]`"))?;
+            let end =
+                closing(inside, ']').ok_or_else(|| format!("`{text}` has a `[` without `]`"))?;
             query.push_str(&format!("[{}]", &inside[..end]));
             rest = &inside[end + 1..];
         } else {
@@ -214,7 +220,10 @@ fn translate(text: &str) -> Result<String, String> {
                 "" if rest.starts_with('[') => {}
                 "" => return Err(format!("`{text}` has an empty name")),
                 "*" => query.push_str("[*]"),
-                name => query.push_str(&format!("['{}']", name.replace('\\', "\\\\").replace('\'', "\\'"))),
+                name => query.push_str(&format!(
+                    "['{}']",
+                    name.replace('\\', "\\\\").replace('\'', "\\'")
+                )),
             }
         }
         first = false;
@@ -257,22 +266,44 @@ mod tests {
             ("{$.items[0].metadata.name}", "a"),
             ("{.items[-1:].metadata.name}", "b"),
             ("{.items[0,1].status.replicas}", "2 3"),
-            ("{.items[0].metadata.labels.app\\.kubernetes\\.io/name}", "laya"),
-            ("{.items[0].metadata.labels['app\\.kubernetes\\.io/name']}", ""),
-            ("{.items[0].metadata.labels['app.kubernetes.io/name']}", "laya"),
-            ("{.items[0].status.conditions[?(@.type==\"Ready\")].status}", "True"),
-            ("{.items[0].status.conditions[?(@.type=='Stalled')].status}", "False"),
+            (
+                "{.items[0].metadata.labels.app\\.kubernetes\\.io/name}",
+                "laya",
+            ),
+            (
+                "{.items[0].metadata.labels['app\\.kubernetes\\.io/name']}",
+                "",
+            ),
+            (
+                "{.items[0].metadata.labels['app.kubernetes.io/name']}",
+                "laya",
+            ),
+            (
+                "{.items[0].status.conditions[?(@.type==\"Ready\")].status}",
+                "True",
+            ),
+            (
+                "{.items[0].status.conditions[?(@.type=='Stalled')].status}",
+                "False",
+            ),
             ("{.items[?(@.status.replicas>2)].metadata.name}", "b"),
             ("{..replicas}", "2 3"),
-            ("{range .items[*]}{.metadata.name}={.status.replicas}{\"\\n\"}{end}", "a=2\nb=3\n"),
+            (
+                "{range .items[*]}{.metadata.name}={.status.replicas}{\"\\n\"}{end}",
+                "a=2\nb=3\n",
+            ),
             ("names: {.items[*]['metadata']['name']}!", "names: a b!"),
             ("{.items[0].missing}", ""),
-            ("{.items[1]}", "{\"metadata\":{\"name\":\"b\"},\"status\":{\"replicas\":3}}"),
+            (
+                "{.items[1]}",
+                "{\"metadata\":{\"name\":\"b\"},\"status\":{\"replicas\":3}}",
+            ),
             (".items[0].metadata.name", "a"),
             ("items[0].metadata.name", "a"),
             ("{'}'}{.items[0].metadata.name}", "}a"),
         ] {
-            let read = Template::parse(template).unwrap_or_else(|error| panic!("{template}: {error}"));
+            let read =
+                Template::parse(template).unwrap_or_else(|error| panic!("{template}: {error}"));
             assert_eq!(read.render(&tree), expected, "{template}");
         }
         let whole = Template::parse("{.}").unwrap().render(&json!({"a": 1}));
@@ -282,7 +313,18 @@ mod tests {
     #[test]
     fn what_is_no_template_is_said_at_once() {
         for template in [
-            "", " ", "{", "{.a", "{range .a}", "{end}", "{.a[}", "{.a[?(@.b==]}", "{..}", "{.a..}", "{\"x}", "{.a[x]}",
+            "",
+            " ",
+            "{",
+            "{.a",
+            "{range .a}",
+            "{end}",
+            "{.a[}",
+            "{.a[?(@.b==]}",
+            "{..}",
+            "{.a..}",
+            "{\"x}",
+            "{.a[x]}",
             "{range .a}{range .a}{range .a}{range .a}{range .a}{range .a}{range .a}{range .a}{range .a}{end}",
         ] {
             assert!(Template::parse(template).is_err(), "{template}");

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use self::jsonpath::Template;
 pub(crate) use self::yaml::to_yaml;
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::kinds;
 use crate::terminal::{self, Reader, escape};
+use api::exit::Exit;
 
 /// `apiVersion` of documents that are no objects of an API.
 pub(crate) const CLI_VERSION: &str = "relay.dev/cli.v1";
@@ -51,7 +51,9 @@ impl Format {
             _ => match text.strip_prefix("jsonpath=") {
                 Some(template) => Self::JsonPath(Template::parse(template)?),
                 None => {
-                    return Err("it is table, wide, json, yaml, name or jsonpath=<template>".to_owned());
+                    return Err(
+                        "it is table, wide, json, yaml, name or jsonpath=<template>".to_owned()
+                    );
                 }
             },
         })
@@ -141,7 +143,9 @@ fn names(tree: &Value) -> String {
 
 /// Several objects as one.
 pub(crate) fn list(items: Vec<Value>) -> Value {
-    json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": items})
+    let mut list = json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}});
+    list["items"] = Value::Array(items);
+    list
 }
 
 /// An object without who wrote which field: long, and for few.
@@ -169,7 +173,10 @@ mod tests {
     fn names_are_those_of_kubectl() {
         let object = json!({"apiVersion": "relay.dev/v1alpha1", "kind": "RoutingPolicy", "metadata": {"name": "a"}});
         assert_eq!(names(&object), "routingpolicy.relay.dev/a\n");
-        assert_eq!(names(&list(vec![object.clone(), object])), "routingpolicy.relay.dev/a\nroutingpolicy.relay.dev/a\n");
+        assert_eq!(
+            names(&list(vec![object.clone(), object])),
+            "routingpolicy.relay.dev/a\nroutingpolicy.relay.dev/a\n"
+        );
     }
 
     #[test]

@@ -61,7 +61,12 @@ impl Columns {
             .filter(|(_, column)| {
                 width == Width::Wide || column["priority"].as_i64().unwrap_or(0) == 0
             })
-            .map(|(at, column)| (at, column["name"].as_str().unwrap_or_default().to_uppercase()))
+            .map(|(at, column)| {
+                (
+                    at,
+                    column["name"].as_str().unwrap_or_default().to_uppercase(),
+                )
+            })
             .collect();
         Self {
             shown,
@@ -86,7 +91,10 @@ impl Columns {
     /// The rows of an answer.
     pub(crate) fn rows(&self, answer: &Value) -> Vec<Row> {
         let rows = answer["rows"].as_array();
-        rows.into_iter().flatten().map(|row| self.row(row)).collect()
+        rows.into_iter()
+            .flatten()
+            .map(|row| self.row(row))
+            .collect()
     }
 
     fn row(&self, row: &Value) -> Row {
@@ -253,7 +261,12 @@ mod tests {
             "NAME            ACCEPTED\ndefault         True\na-longer-name   \\u{1b}[31mx\n"
         );
         assert_eq!(
-            text(Width::Wide, Namespaces::Shown, Headers::Hidden, "routingpolicy.relay.dev/"),
+            text(
+                Width::Wide,
+                Namespaces::Shown,
+                Headers::Hidden,
+                "routingpolicy.relay.dev/"
+            ),
             "team        routingpolicy.relay.dev/default         True         <none>\nt           routingpolicy.relay.dev/a-longer-name   \\u{1b}[31mx   3\n"
         );
     }

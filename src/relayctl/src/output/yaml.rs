@@ -4,7 +4,7 @@ use serde_json::Value;
 use serde_saphyr::SerializerOptions;
 
 use crate::error::CliError;
-use crate::exit::Exit;
+use api::exit::Exit;
 
 /// One document, ending with a line break.
 ///
@@ -16,7 +16,10 @@ pub(crate) fn to_yaml(tree: &Value) -> Result<String, CliError> {
     options.prefer_block_scalars = false;
     options.compact_list_indent = true;
     let mut text = serde_saphyr::to_string_with_options(tree, options).map_err(|error| {
-        CliError::new(Exit::Failed, format!("cannot write the answer as YAML: {error}"))
+        CliError::new(
+            Exit::Failed,
+            format!("cannot write the answer as YAML: {error}"),
+        )
     })?;
     if !text.ends_with('\n') {
         text.push('\n');
@@ -51,9 +54,52 @@ mod tests {
     #[test]
     fn awkward_texts_survive() {
         for text in [
-            "", " ", "yes", "no", "on", "true", "null", "~", "0.5", "1e3", "0x1f", "1_000", "- a", "a: b", "a #b", "#", "'", "\"",
-            "two\nlines", "ends\n", "\n", "tab\there", "\u{1b}[2J", "\u{202e}x", "*a", "&a", "!x", "%y", "@", "`", "2026-11-30",
-            "{", "[", "---", "...", "?", "| x", "> y", "é日本", "\u{85}", "\u{feff}", ".inf", ".nan", "12:30:45", "=", "<<",
+            "",
+            " ",
+            "yes",
+            "no",
+            "on",
+            "true",
+            "null",
+            "~",
+            "0.5",
+            "1e3",
+            "0x1f",
+            "1_000",
+            "- a",
+            "a: b",
+            "a #b",
+            "#",
+            "'",
+            "\"",
+            "two\nlines",
+            "ends\n",
+            "\n",
+            "tab\there",
+            "\u{1b}[2J",
+            "\u{202e}x",
+            "*a",
+            "&a",
+            "!x",
+            "%y",
+            "@",
+            "`",
+            "2026-11-30",
+            "{",
+            "[",
+            "---",
+            "...",
+            "?",
+            "| x",
+            "> y",
+            "é日本",
+            "\u{85}",
+            "\u{feff}",
+            ".inf",
+            ".nan",
+            "12:30:45",
+            "=",
+            "<<",
         ] {
             reads_back(&json!({"key": text, "list": [text]}));
         }

@@ -10,19 +10,21 @@ use serde_json::Value;
 use super::{validate, wait};
 use crate::call::{Call, DryRun, block_on};
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::input::{self, Input};
 use crate::output;
 use crate::refusal::{Cause, ServerError, one_line};
 use crate::server::{Force, Server, Write};
 use crate::terminal;
+use api::exit::Exit;
 
 /// How long `--wait` waits for an object.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Arguments of `relayctl apply`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  relayctl apply -f policy.yaml\n  relayctl apply -f examples/ --dry-run=server\n  cat *.yaml | relayctl apply -f - --wait")]
+#[command(
+    after_help = "Examples:\n  relayctl apply -f policy.yaml\n  relayctl apply -f examples/ --dry-run=server\n  cat *.yaml | relayctl apply -f - --wait"
+)]
 pub(crate) struct ApplyArguments {
     /// A file of YAML or JSON, a folder, or `-`; repeatable
     #[arg(short, long = "filename", required = true, value_name = "FILE")]
@@ -75,8 +77,18 @@ pub(crate) fn run(call: &Call, arguments: &ApplyArguments) -> Result<Exit, CliEr
             for placed in &placed {
                 let Placed { input, namespace } = placed;
                 if input.kind.is_ours() {
-                    let waited = wait::until_settled(&server, input.kind, namespace, &input.name, call.patience(PATIENCE)).await?;
-                    if let Some(object) = objects.iter_mut().find(|object| object["metadata"]["uid"] == waited["metadata"]["uid"]) {
+                    let waited = wait::until_settled(
+                        &server,
+                        input.kind,
+                        namespace,
+                        &input.name,
+                        call.patience(PATIENCE),
+                    )
+                    .await?;
+                    if let Some(object) = objects
+                        .iter_mut()
+                        .find(|object| object["metadata"]["uid"] == waited["metadata"]["uid"])
+                    {
                         *object = waited;
                     }
                 }
@@ -109,7 +121,10 @@ fn client(call: &Call, inputs: Vec<Input>) -> Result<Exit, CliError> {
     for input in inputs {
         validate::refuse_invalid(&input)?;
         if call.format().is_table() {
-            terminal::print(&format!("{} valid (client dry run)\n", input.kind.full(&input.name)))?;
+            terminal::print(&format!(
+                "{} valid (client dry run)\n",
+                input.kind.full(&input.name)
+            ))?;
         }
         objects.push(input.object);
     }
@@ -128,7 +143,14 @@ async fn try_all(
     for placed in placed {
         let Placed { input, namespace } = placed;
         let tried = server
-            .apply(input.kind, namespace, &input.name, &input.object, Write::DryRun, force)
+            .apply(
+                input.kind,
+                namespace,
+                &input.name,
+                &input.object,
+                Write::DryRun,
+                force,
+            )
             .await;
         if let Err(error) = tried {
             let fatal = !error.is_about_input() && !error.is_conflict();
@@ -159,7 +181,14 @@ async fn apply(
     let before = server.find(input.kind, namespace, &input.name).await;
     let before = before.map_err(|error| server.failed(error).attempting(input.title()))?;
     let written = server
-        .apply(input.kind, namespace, &input.name, &input.object, write, force)
+        .apply(
+            input.kind,
+            namespace,
+            &input.name,
+            &input.object,
+            write,
+            force,
+        )
         .await
         .map_err(|error| refused(server, input, error))?;
     let version = |object: &Value| object["metadata"]["resourceVersion"].clone();

@@ -5,9 +5,9 @@ use clap_complete::Shell;
 
 use crate::call::Call;
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::program::Program;
 use crate::terminal;
+use api::exit::Exit;
 
 /// Arguments of `relayctl completion`.
 #[derive(Debug, Args)]
@@ -26,7 +26,9 @@ pub(crate) fn run(call: &Call, arguments: &CompletionArguments) -> Result<Exit, 
     clap_complete::generate(arguments.shell, &mut command, "relayctl", &mut text);
     let text = String::from_utf8_lossy(&text);
     if call.program == Program::Plugin {
-        call.tell("these complete `relayctl`; kubectl completes plugins through `kubectl_complete-relay`");
+        call.tell(
+            "these complete `relayctl`; kubectl completes plugins through `kubectl_complete-relay`",
+        );
     }
     terminal::print(&text)?;
     Ok(Exit::Done)

@@ -8,10 +8,10 @@ use crate::call::Call;
 use crate::connect;
 use crate::context::{self, Chosen, LOCAL};
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::output::table::Table;
 use crate::output::{self, CLI_VERSION};
 use crate::terminal;
+use api::exit::Exit;
 
 /// Arguments of `relayctl context`.
 #[derive(Debug, Args)]
@@ -90,11 +90,19 @@ fn list(call: &Call) -> Result<Exit, CliError> {
         let mut table = Table::new(&["CURRENT", "NAME", "ADDRESS", "NAMESPACE"]);
         for context in all {
             let current = if context.name == chosen.name { "*" } else { "" };
-            table.push(vec![current.to_owned(), context.name, context.address, context.namespace]);
+            table.push(vec![
+                current.to_owned(),
+                context.name,
+                context.address,
+                context.namespace,
+            ]);
         }
         terminal::print(&table.render(call.headers(), call.styles()))?;
     } else {
-        let items: Vec<_> = all.iter().map(|context| document(context, &chosen)).collect();
+        let items: Vec<_> = all
+            .iter()
+            .map(|context| document(context, &chosen))
+            .collect();
         let document = json!({"apiVersion": CLI_VERSION, "kind": "ContextList", "items": items});
         output::tree(&document, &call.format())?;
     }
@@ -126,10 +134,17 @@ fn find(call: &Call, name: &str) -> Result<Described, CliError> {
 fn keep(call: &Call, name: &str) -> Result<Exit, CliError> {
     let context = find(call, name)?;
     context::keep(&call.places()?, name)?;
-    call.tell(&format!("context {} is used from now on ({})", context.name, context.address));
+    call.tell(&format!(
+        "context {} is used from now on ({})",
+        context.name, context.address
+    ));
     let now = call.context()?;
     if now.name != name {
-        call.tell(&format!("but {} says `{}`, which wins", now.source.describe(), now.name));
+        call.tell(&format!(
+            "but {} says `{}`, which wins",
+            now.source.describe(),
+            now.name
+        ));
     }
     Ok(Exit::Done)
 }

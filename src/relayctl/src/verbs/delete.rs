@@ -9,13 +9,13 @@ use serde_json::Value;
 use super::wait;
 use crate::call::{Call, DryRun, block_on};
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::input;
 use crate::kinds::{self, Kind, Targets};
-use crate::output::{Format};
+use crate::output::Format;
 use crate::refusal::ServerError;
 use crate::server::{Form, Selection, Server, Write};
 use crate::terminal;
+use api::exit::Exit;
 
 /// How long a deletion may take by itself.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,10 +24,16 @@ const MAX_NAMED: usize = 5;
 
 /// Arguments of `relayctl delete`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  relayctl delete rp/old\n  relayctl delete -f policy.yaml --yes\n  relayctl delete rp -l team=core")]
+#[command(
+    after_help = "Examples:\n  relayctl delete rp/old\n  relayctl delete -f policy.yaml --yes\n  relayctl delete rp -l team=core"
+)]
 pub(crate) struct DeleteArguments {
     /// KIND NAME… or KIND/NAME…; KIND alone with -l or --all
-    #[arg(value_name = "KIND", required_unless_present = "files", conflicts_with = "files")]
+    #[arg(
+        value_name = "KIND",
+        required_unless_present = "files",
+        conflicts_with = "files"
+    )]
     targets: Vec<String>,
     /// The objects of a file, a folder, or `-`; repeatable
     #[arg(short, long = "filename", value_name = "FILE")]
@@ -53,7 +59,10 @@ struct Doomed {
 /// Deletes objects.
 pub(crate) fn run(call: &Call, arguments: &DeleteArguments) -> Result<Exit, CliError> {
     if !matches!(call.format(), Format::Table | Format::Name) {
-        return Err(CliError::usage(format!("`delete` knows no `-o {}`", call.format().word())));
+        return Err(CliError::usage(format!(
+            "`delete` knows no `-o {}`",
+            call.format().word()
+        )));
     }
     let inputs = match arguments.files.is_empty() {
         true => None,
@@ -70,7 +79,9 @@ pub(crate) fn run(call: &Call, arguments: &DeleteArguments) -> Result<Exit, CliE
                 .hint("name the objects, choose them with `-l`, or say `--all`"));
         }
         Some(Targets::Named(_)) if chosen => {
-            return Err(CliError::usage("objects are chosen by name, by labels or with `--all`, one of them"));
+            return Err(CliError::usage(
+                "objects are chosen by name, by labels or with `--all`, one of them",
+            ));
         }
         _ => {}
     }
@@ -136,7 +147,10 @@ async fn look(
                 kind,
                 namespace,
                 name,
-                uid: object["metadata"]["uid"].as_str().unwrap_or_default().to_owned(),
+                uid: object["metadata"]["uid"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned(),
             }),
             Err(error) if error.is_not_found() => {
                 if !arguments.ignore_not_found {
@@ -166,7 +180,13 @@ async fn remove(call: &Call, server: &Server, doomed: &[Doomed]) -> Result<(), C
         if call.dry_run() != DryRun::Client {
             let uid = Some(doomed.uid.as_str()).filter(|uid| !uid.is_empty());
             let answer = server
-                .delete(doomed.kind, &doomed.namespace, &doomed.name, uid, call.write())
+                .delete(
+                    doomed.kind,
+                    &doomed.namespace,
+                    &doomed.name,
+                    uid,
+                    call.write(),
+                )
                 .await;
             match answer {
                 Ok(_) => {}
@@ -183,14 +203,24 @@ async fn remove(call: &Call, server: &Server, doomed: &[Doomed]) -> Result<(), C
     }
     if call.write() == Write::Commit && call.waits(true) {
         for doomed in doomed {
-            wait::until_gone(server, doomed.kind, &doomed.namespace, &doomed.name, &Value::from(doomed.uid.as_str()), call.patience(PATIENCE)).await?;
+            wait::until_gone(
+                server,
+                doomed.kind,
+                &doomed.namespace,
+                &doomed.name,
+                &Value::from(doomed.uid.as_str()),
+                call.patience(PATIENCE),
+            )
+            .await?;
         }
     }
     Ok(())
 }
 
 fn failed(server: &Server, error: ServerError, full: &str) -> CliError {
-    server.failed(error).attempting(format!("cannot delete {full}"))
+    server
+        .failed(error)
+        .attempting(format!("cannot delete {full}"))
 }
 
 fn question(server: &Server, doomed: &[Doomed]) -> String {
@@ -203,5 +233,9 @@ fn question(server: &Server, doomed: &[Doomed]) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("delete {}{more} of context {}", names.join(", "), server.context.name)
+    format!(
+        "delete {}{more} of context {}",
+        names.join(", "),
+        server.context.name
+    )
 }

@@ -9,12 +9,12 @@ use crate::call::{Call, block_on};
 use crate::conditions;
 use crate::duration;
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::kinds::{self, Kind, Targets};
 use crate::output::table::{Headers, Table};
 use crate::output::{self, to_yaml};
 use crate::server::{Form, Selection, Server};
 use crate::terminal::{self, Styles, escape};
+use api::exit::Exit;
 
 /// Arguments of `relayctl describe`.
 #[derive(Debug, Args)]
@@ -49,19 +49,27 @@ pub(crate) fn run(call: &Call, arguments: &DescribeArguments) -> Result<Exit, Cl
             texts.push(described.render(Timestamp::now(), call.styles())?);
         }
         if texts.is_empty() {
-            call.tell(&format!("no objects found in namespace {}", server.namespace));
+            call.tell(&format!(
+                "no objects found in namespace {}",
+                server.namespace
+            ));
         }
         terminal::print(&texts.join("\n---\n\n"))?;
         Ok(Exit::Done)
     }))
 }
 
-async fn objects(server: &Server, targets: &Targets) -> Result<Vec<(&'static Kind, Value)>, CliError> {
+async fn objects(
+    server: &Server,
+    targets: &Targets,
+) -> Result<Vec<(&'static Kind, Value)>, CliError> {
     let mut found = Vec::new();
     match targets {
         Targets::Named(named) => {
             for (kind, name) in named {
-                let got = server.get(kind, &server.namespace, name, Form::Objects).await;
+                let got = server
+                    .get(kind, &server.namespace, name, Form::Objects)
+                    .await;
                 found.push((*kind, got.map_err(|error| server.failed(error))?));
             }
         }
@@ -84,9 +92,13 @@ async fn children(server: &Server, object: &Value) -> Result<Vec<Value>, CliErro
     let Some(uid) = object["metadata"]["uid"].as_str() else {
         return Ok(Vec::new());
     };
-    let namespace = object["metadata"]["namespace"].as_str().unwrap_or(&server.namespace);
+    let namespace = object["metadata"]["namespace"]
+        .as_str()
+        .unwrap_or(&server.namespace);
     let kind = kinds::controller_revision();
-    let list = server.list(kind, &Selection::within(namespace), Form::Objects).await;
+    let list = server
+        .list(kind, &Selection::within(namespace), Form::Objects)
+        .await;
     let mut list = match list {
         Ok(list) => list,
         // Without the right to read them there is nothing to show of them.
@@ -117,9 +129,19 @@ impl Described {
         field("API version", &self.kind.api_version());
         field("Labels", &pairs(&metadata["labels"]));
         field("Annotations", &pairs(&metadata["annotations"]));
-        field("Created", &format!("{} ({})", text(&metadata["creationTimestamp"]), age(&metadata["creationTimestamp"], now)));
+        field(
+            "Created",
+            &format!(
+                "{} ({})",
+                text(&metadata["creationTimestamp"]),
+                age(&metadata["creationTimestamp"], now)
+            ),
+        );
         if metadata["deletionTimestamp"].is_string() {
-            field("Deleting", &format!("since {}", age(&metadata["deletionTimestamp"], now)));
+            field(
+                "Deleting",
+                &format!("since {}", age(&metadata["deletionTimestamp"], now)),
+            );
         }
         field("Generation", &metadata["generation"].to_string());
         for name in ["spec", "data"] {
@@ -157,10 +179,16 @@ impl Described {
     fn sections(&self, now: Timestamp, styles: Styles, out: &mut String) {
         let mut table = Table::new(&["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"]);
         for condition in conditions::of(&self.object) {
-            let since = condition
-                .since
-                .map_or("<unknown>".to_owned(), |since| duration::human(now.duration_since(since).as_secs()));
-            table.push(vec![condition.kind, condition.status, condition.reason, since, condition.message]);
+            let since = condition.since.map_or("<unknown>".to_owned(), |since| {
+                duration::human(now.duration_since(since).as_secs())
+            });
+            table.push(vec![
+                condition.kind,
+                condition.status,
+                condition.reason,
+                since,
+                condition.message,
+            ]);
         }
         section("Conditions", &table, styles, out);
         let mut table = Table::new(&["KIND", "NAME", "REVISION", "AGE"]);
@@ -176,7 +204,12 @@ impl Described {
         section("Children", &table, styles, out);
         let mut table = Table::new(&["LAST SEEN", "TYPE", "REASON", "NOTE"]);
         for event in &self.events {
-            table.push(vec![event.age(now), event.kind.clone(), event.reason.clone(), event.note.clone()]);
+            table.push(vec![
+                event.age(now),
+                event.kind.clone(),
+                event.reason.clone(),
+                event.note.clone(),
+            ]);
         }
         section("Events", &table, styles, out);
     }
@@ -231,7 +264,9 @@ mod tests {
                 "spec": {"profile": "quality\u{1b}"},
                 "status": {"acceptedRevision": "0123456789", "conditions": [
                     {"type": "Ready", "status": "True", "reason": "Reconciled", "message": "in force", "lastTransitionTime": "2026-11-30T09:59:00Z"}]}}),
-            children: vec![json!({"metadata": {"name": "rp-default-0123456789", "creationTimestamp": "2026-11-30T09:00:00Z"}, "revision": 1})],
+            children: vec![
+                json!({"metadata": {"name": "rp-default-0123456789", "creationTimestamp": "2026-11-30T09:00:00Z"}, "revision": 1}),
+            ],
             events: Vec::new(),
         };
         let now = "2026-11-30T10:00:00Z".parse().unwrap();

@@ -9,18 +9,20 @@ use similar::TextDiff;
 use super::apply::{self, Placed, comparable};
 use crate::call::{Call, block_on};
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::input;
 use crate::output::{to_yaml, visible};
 use crate::server::{Force, Write};
 use crate::terminal::{self, Styles};
+use api::exit::Exit;
 
 /// Lines around a change.
 const CONTEXT: usize = 3;
 
 /// Arguments of `relayctl diff`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  relayctl diff -f policy.yaml\n\nExit code 15 when something would change.")]
+#[command(
+    after_help = "Example:\n  relayctl diff -f policy.yaml\n\nExit code 15 when something would change."
+)]
 pub(crate) struct DiffArguments {
     /// A file of YAML or JSON, a folder, or `-`; repeatable
     #[arg(short, long = "filename", required = true, value_name = "FILE")]
@@ -47,7 +49,14 @@ pub(crate) fn run(call: &Call, arguments: &DiffArguments) -> Result<Exit, CliErr
                 .await
                 .map_err(|error| server.failed(error).attempting(input.title()))?;
             let after = server
-                .apply(input.kind, &namespace, &input.name, &input.object, Write::DryRun, force)
+                .apply(
+                    input.kind,
+                    &namespace,
+                    &input.name,
+                    &input.object,
+                    Write::DryRun,
+                    force,
+                )
                 .await
                 .map_err(|error| apply::refused(&server, &input, error))?
                 .object;
@@ -115,7 +124,14 @@ mod tests {
             text,
             "--- live/rp/x\n+++ file/rp/x\n@@ -1,4 +1,4 @@\n spec:\n   a: 1\n-  b: 2\n+  b: \"\\e\"\n   c: 3\n"
         );
-        assert_eq!(unified("x", Some(&after), &after, Styles::PLAIN).unwrap(), "");
-        assert!(unified("x", None, &after, Styles::PLAIN).unwrap().starts_with("--- /dev/null\n"));
+        assert_eq!(
+            unified("x", Some(&after), &after, Styles::PLAIN).unwrap(),
+            ""
+        );
+        assert!(
+            unified("x", None, &after, Styles::PLAIN)
+                .unwrap()
+                .starts_with("--- /dev/null\n")
+        );
     }
 }

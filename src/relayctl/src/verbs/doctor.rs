@@ -16,13 +16,13 @@ use super::version::VERSION;
 use crate::call::Call;
 use crate::daemon::{self, State};
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::kinds::{self, Kind};
 use crate::output::table::Table;
 use crate::output::{self, CLI_VERSION};
 use crate::router::Router;
 use crate::server::Server;
 use crate::terminal;
+use api::exit::Exit;
 
 const GIB: u64 = 1 << 30;
 /// Clocks that differ more make deadlines and ages wrong.
@@ -100,7 +100,12 @@ pub(crate) async fn run(call: &Call) -> Result<Exit, CliError> {
             };
             let fix = check.fix.clone().unwrap_or_default();
             let fix = call.program.speak(&fix).into_owned();
-            table.push(vec![check.name.to_owned(), state.to_owned(), check.found.clone(), fix]);
+            table.push(vec![
+                check.name.to_owned(),
+                state.to_owned(),
+                check.found.clone(),
+                fix,
+            ]);
         }
         terminal::print(&table.render(call.headers(), call.styles()))?;
     } else {
@@ -113,7 +118,11 @@ pub(crate) async fn run(call: &Call) -> Result<Exit, CliError> {
         });
         output::tree(&document, &call.format())?;
     }
-    Ok(if failed { Exit::Differences } else { Exit::Done })
+    Ok(if failed {
+        Exit::Differences
+    } else {
+        Exit::Done
+    })
 }
 
 /// This machine; whether its API is worth asking.
@@ -125,23 +134,38 @@ async fn machine(call: &Call, checks: &mut Vec<Check>) -> Result<bool, CliError>
     let state = daemon::look(&places);
     checks.push(match &state {
         State::Absent => Check::fail("daemon", "`relayd local` is not running", "relayctl up"),
-        State::Crashed(how) => Check::fail("daemon", format!("it ended without cleaning up: {how}"), "relayctl up"),
+        State::Crashed(how) => Check::fail(
+            "daemon",
+            format!("it ended without cleaning up: {how}"),
+            "relayctl up",
+        ),
         State::Runs(endpoint) if endpoint.version != VERSION => Check::warn(
             "daemon",
-            format!("process {} is of version {}, this program of {VERSION}", endpoint.process.pid, endpoint.version),
+            format!(
+                "process {} is of version {}, this program of {VERSION}",
+                endpoint.process.pid, endpoint.version
+            ),
             "relayctl down && relayctl up",
         ),
         State::Runs(endpoint) => Check::ok("daemon", format!("process {}", endpoint.process.pid)),
     });
     let State::Runs(endpoint) = state else {
-        checks.extend(PORTS.into_iter().filter_map(|(port, what)| port_taken(port, what)));
+        checks.extend(
+            PORTS
+                .into_iter()
+                .filter_map(|(port, what)| port_taken(port, what)),
+        );
         return Ok(false);
     };
     for name in ["sock", "token", "kubeconfig"] {
         checks.extend(exposed(&places.daemon().join(name)));
     }
     checks.push(match &endpoint.router {
-        None => Check::fail("router", "endpoint.json names none", "relayctl down && relayctl up"),
+        None => Check::fail(
+            "router",
+            "endpoint.json names none",
+            "relayctl down && relayctl up",
+        ),
         Some(url) => router(url).await,
     });
     Ok(true)
@@ -153,14 +177,26 @@ fn home(path: &Path) -> Check {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Check::warn("home", format!("{shown} is not there yet"), "relayctl up")
         }
-        Err(error) => Check::fail("home", format!("{shown}: {error}"), "set RELAY_HOME to a folder of yours"),
-        Ok(metadata) if !metadata.is_dir() => Check::fail("home", format!("{shown} is no folder"), "set RELAY_HOME to a folder of yours"),
-        Ok(_) if rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_err() => {
-            Check::fail("home", format!("{shown} cannot be written"), format!("chmod u+w {shown}"))
-        }
-        Ok(metadata) if metadata.permissions().mode() & 0o022 != 0 => {
-            Check::warn("home", format!("others can write to {shown}"), format!("chmod 700 {shown}"))
-        }
+        Err(error) => Check::fail(
+            "home",
+            format!("{shown}: {error}"),
+            "set RELAY_HOME to a folder of yours",
+        ),
+        Ok(metadata) if !metadata.is_dir() => Check::fail(
+            "home",
+            format!("{shown} is no folder"),
+            "set RELAY_HOME to a folder of yours",
+        ),
+        Ok(_) if rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_err() => Check::fail(
+            "home",
+            format!("{shown} cannot be written"),
+            format!("chmod u+w {shown}"),
+        ),
+        Ok(metadata) if metadata.permissions().mode() & 0o022 != 0 => Check::warn(
+            "home",
+            format!("others can write to {shown}"),
+            format!("chmod 700 {shown}"),
+        ),
         Ok(_) => Check::ok("home", shown.to_string()),
     }
 }
@@ -170,7 +206,11 @@ fn exposed(path: &Path) -> Option<Check> {
     let mode = std::fs::metadata(path).ok()?.permissions().mode() & 0o777;
     let shown = path.display();
     (mode & 0o077 != 0).then(|| {
-        Check::fail("files", format!("others can use {shown} (mode {mode:04o})"), format!("chmod 600 {shown}"))
+        Check::fail(
+            "files",
+            format!("others can use {shown} (mode {mode:04o})"),
+            format!("chmod 600 {shown}"),
+        )
     })
 }
 
@@ -178,7 +218,11 @@ fn space(path: &Path) -> Check {
     let existing = path.ancestors().find(|path| path.exists()).unwrap_or(path);
     match rustix::fs::statvfs(existing) {
         Ok(found) => judge_space(found.f_bavail.saturating_mul(found.f_frsize)),
-        Err(error) => Check::warn("space", format!("{}: {error}", existing.display()), "look at the disk"),
+        Err(error) => Check::warn(
+            "space",
+            format!("{}: {error}", existing.display()),
+            "look at the disk",
+        ),
     }
 }
 
@@ -200,23 +244,46 @@ fn program() -> Check {
     let program = match daemon::find_program() {
         Ok(program) => program,
         Err(error) => {
-            return Check::fail("program", error.line(), error.hint_text().unwrap_or_default());
+            return Check::fail(
+                "program",
+                error.line(),
+                error.hint_text().unwrap_or_default(),
+            );
         }
     };
     let shown = program.display();
-    let said = std::process::Command::new(&program).arg("--version").output();
-    let version = said.ok().map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    match version.as_deref().and_then(|text| text.strip_prefix("relayd ")) {
+    let said = std::process::Command::new(&program)
+        .arg("--version")
+        .output();
+    let version = said
+        .ok()
+        .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    match version
+        .as_deref()
+        .and_then(|text| text.strip_prefix("relayd "))
+    {
         Some(VERSION) => Check::ok("program", format!("{shown} {VERSION}")),
-        Some(other) => Check::warn("program", format!("{shown} is of version {other}, this program of {VERSION}"), "install both from one release"),
-        None => Check::fail("program", format!("{shown} does not run"), "install it anew"),
+        Some(other) => Check::warn(
+            "program",
+            format!("{shown} is of version {other}, this program of {VERSION}"),
+            "install both from one release",
+        ),
+        None => Check::fail(
+            "program",
+            format!("{shown} does not run"),
+            "install it anew",
+        ),
     }
 }
 
 fn port_taken(port: u16, what: &str) -> Option<Check> {
     let error = TcpListener::bind(("127.0.0.1", port)).err()?;
     let found = format!("port {port} of the {what} cannot be had: {error}");
-    Some(Check::warn("ports", found, "stop what has it; the router and the metrics take a free one instead"))
+    Some(Check::warn(
+        "ports",
+        found,
+        "stop what has it; the router and the metrics take a free one instead",
+    ))
 }
 
 async fn router(url: &str) -> Check {
@@ -231,7 +298,11 @@ async fn router(url: &str) -> Check {
             format!("{url}, keyword rules answer: there is no decision model"),
             "relayctl down && RELAYD_CHECKPOINT=<folder of a checkpoint> relayctl up",
         ),
-        Err(error) => Check::fail("router", format!("{url}: {error}"), "relayctl down && relayctl up"),
+        Err(error) => Check::fail(
+            "router",
+            format!("{url}: {error}"),
+            "relayctl down && relayctl up",
+        ),
     }
 }
 
@@ -239,12 +310,21 @@ async fn router(url: &str) -> Check {
 async fn api(server: &Server, checks: &mut Vec<Check>) -> Result<(), CliError> {
     match server.read("/version").await {
         Ok(version) => {
-            let version = version["gitVersion"].as_str().unwrap_or("of unknown version");
-            checks.push(Check::ok("api", format!("context {}, {version}", server.context.name)));
+            let version = version["gitVersion"]
+                .as_str()
+                .unwrap_or("of unknown version");
+            checks.push(Check::ok(
+                "api",
+                format!("context {}, {version}", server.context.name),
+            ));
         }
         Err(error) => {
             let error = server.failed(error);
-            checks.push(Check::fail("api", error.line(), error.hint_text().unwrap_or("relayctl context show")));
+            checks.push(Check::fail(
+                "api",
+                error.line(),
+                error.hint_text().unwrap_or("relayctl context show"),
+            ));
             return Ok(());
         }
     }
@@ -262,10 +342,15 @@ async fn api(server: &Server, checks: &mut Vec<Check>) -> Result<(), CliError> {
 /// The server's clock against ours.
 async fn clock(server: &Server) -> Option<Check> {
     let request = http::Request::get("/version").body(Body::empty()).ok()?;
-    let response = tokio::time::timeout(server.timeout, server.client.send(request)).await.ok()?.ok()?;
+    let response = tokio::time::timeout(server.timeout, server.client.send(request))
+        .await
+        .ok()?
+        .ok()?;
     let date = response.headers().get(http::header::DATE)?.to_str().ok()?;
     let theirs = DateTimeParser::new().parse_timestamp(date).ok()?;
-    Some(judge_clock(Timestamp::now().duration_since(theirs).as_secs()))
+    Some(judge_clock(
+        Timestamp::now().duration_since(theirs).as_secs(),
+    ))
 }
 
 fn judge_clock(ahead: i64) -> Check {
@@ -284,17 +369,27 @@ async fn served(server: &Server) -> Check {
     let list = match server.read(&path).await {
         Ok(list) => list,
         Err(error) if error.is_not_found() => Value::Null,
-        Err(error) => return Check::fail(name, server.failed(error).line(), "relayctl context show"),
+        Err(error) => {
+            return Check::fail(name, server.failed(error).line(), "relayctl context show");
+        }
     };
     let resources = list["resources"].as_array().cloned().unwrap_or_default();
     let missing: Vec<_> = kinds::own()
-        .filter(|kind| !resources.iter().any(|resource| resource["name"] == kind.plural))
+        .filter(|kind| {
+            !resources
+                .iter()
+                .any(|resource| resource["name"] == kind.plural)
+        })
         .map(|kind| kind.kind)
         .collect();
     if missing.is_empty() {
         Check::ok(name, "all of them are served")
     } else {
-        Check::fail(name, format!("not served: {}", missing.join(", ")), "install the CRDs of this release (crds/)")
+        Check::fail(
+            name,
+            format!("not served: {}", missing.join(", ")),
+            "install the CRDs of this release (crds/)",
+        )
     }
 }
 
@@ -312,7 +407,11 @@ async fn schemas(server: &Server) -> Result<Check, CliError> {
             Err(error) if error.is_not_found() => continue,
             Err(error) => {
                 let found = format!("cannot be compared: {}", server.failed(error).line());
-                return Ok(Check::warn(name, found, "ask for the right to get customresourcedefinitions"));
+                return Ok(Check::warn(
+                    name,
+                    found,
+                    "ask for the right to get customresourcedefinitions",
+                ));
             }
         };
         if let Some(ours) = validate::crd(kind)?
@@ -342,15 +441,27 @@ async fn rights(server: &Server) -> Check {
             match may(server, kind, verb).await {
                 Ok(true) => {}
                 Ok(false) => missing.push(format!("{verb} {}", kind.plural)),
-                Err(error) => return Check::warn(name, format!("cannot be asked: {error}"), "ask an administrator"),
+                Err(error) => {
+                    return Check::warn(
+                        name,
+                        format!("cannot be asked: {error}"),
+                        "ask an administrator",
+                    );
+                }
             }
         }
     }
     if missing.is_empty() {
         return Check::ok(name, format!("all, in namespace {}", server.namespace));
     }
-    let reads = missing.iter().any(|right| right.starts_with("get ") || right.starts_with("list "));
-    let found = format!("missing in namespace {}: {}", server.namespace, missing.join(", "));
+    let reads = missing
+        .iter()
+        .any(|right| right.starts_with("get ") || right.starts_with("list "));
+    let found = format!(
+        "missing in namespace {}: {}",
+        server.namespace,
+        missing.join(", ")
+    );
     let fix = "ask for a role with these verbs on relay.dev";
     if reads {
         Check::fail(name, found, fix)
@@ -368,7 +479,10 @@ async fn may(server: &Server, kind: &Kind, verb: &str) -> Result<bool, String> {
         }},
     });
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-    let answer = server.create(path, &review).await.map_err(|error| error.to_string())?;
+    let answer = server
+        .create(path, &review)
+        .await
+        .map_err(|error| error.to_string())?;
     Ok(answer["status"]["allowed"] == true)
 }
 
@@ -385,16 +499,26 @@ mod tests {
         ] {
             assert_eq!(judge_space(bytes).health, health, "{bytes}");
         }
-        for (seconds, health) in [(0, Health::Ok), (-5, Health::Ok), (6, Health::Warn), (-3600, Health::Warn)] {
+        for (seconds, health) in [
+            (0, Health::Ok),
+            (-5, Health::Ok),
+            (6, Health::Warn),
+            (-3600, Health::Warn),
+        ] {
             assert_eq!(judge_clock(seconds).health, health, "{seconds}");
         }
-        assert_eq!(judge_clock(-3600).found, "this clock is 3600 s behind the server's");
+        assert_eq!(
+            judge_clock(-3600).found,
+            "this clock is 3600 s behind the server's"
+        );
     }
 
     #[test]
     fn a_home_that_others_write_to_is_said() {
         let folder = tempfile::tempdir().unwrap();
-        let set = |mode| std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+        let set = |mode| {
+            std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(mode)).unwrap()
+        };
         set(0o700);
         assert_eq!(home(folder.path()).health, Health::Ok);
         set(0o777);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::call::Call;
 use crate::daemon::{self, Stopped};
 use crate::error::CliError;
-use crate::exit::Exit;
+use api::exit::Exit;
 
 /// A drain takes at most 25 s.
 const PATIENCE: Duration = Duration::from_secs(40);

@@ -9,16 +9,18 @@ use serde_json::Value;
 use crate::call::{Call, block_on};
 use crate::duration;
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::kinds::{self, Kind};
 use crate::output::{self, table::Table};
 use crate::server::{Form, Selection, Server};
 use crate::terminal::{self, Reader};
 use crate::watch::{Change, Seen, Watch};
+use api::exit::Exit;
 
 /// Arguments of `relayctl events`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  relayctl events\n  relayctl events --for rp/default --type warning\n  relayctl events -w")]
+#[command(
+    after_help = "Examples:\n  relayctl events\n  relayctl events --for rp/default --type warning\n  relayctl events -w"
+)]
 pub(crate) struct EventsArguments {
     /// Only those of this object
     #[arg(long = "for", value_name = "KIND/NAME")]
@@ -109,7 +111,9 @@ pub(crate) async fn of_object(
     kind: &Kind,
     object: &Value,
 ) -> Result<Vec<Happened>, CliError> {
-    let namespace = object["metadata"]["namespace"].as_str().unwrap_or(&server.namespace);
+    let namespace = object["metadata"]["namespace"]
+        .as_str()
+        .unwrap_or(&server.namespace);
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
     let list = server
@@ -136,7 +140,9 @@ fn read(list: &Value) -> Vec<Happened> {
 pub(crate) fn table(events: &[Happened], now: Timestamp) -> Table {
     let mut table = Table::new(&["LAST SEEN", "TYPE", "REASON", "OBJECT", "NOTE"]);
     for event in events {
-        let kind = kinds::named(&event.about.0).map_or(event.about.0.to_lowercase(), |kind| kind.singular.to_owned());
+        let kind = kinds::named(&event.about.0).map_or(event.about.0.to_lowercase(), |kind| {
+            kind.singular.to_owned()
+        });
         table.push(vec![
             event.age(now),
             event.kind.clone(),
@@ -186,7 +192,10 @@ pub(crate) fn run(call: &Call, arguments: &EventsArguments) -> Result<Exit, CliE
         } else {
             let items = list["items"].as_array().cloned().unwrap_or_default();
             let kept = items.into_iter().filter(|item| wanted(&Happened::of(item)));
-            output::tree(&output::list(kept.map(output::without_managers).collect()), &call.format())?;
+            output::tree(
+                &output::list(kept.map(output::without_managers).collect()),
+                &call.format(),
+            )?;
         }
         Ok(Exit::Done)
     }))
@@ -198,7 +207,13 @@ async fn follow(
     selection: Selection,
     wanted: &dyn Fn(&Happened) -> bool,
 ) -> Result<Exit, CliError> {
-    let mut watch = Watch::new(server, kinds::event(), selection, Form::Objects, call.global.timeout);
+    let mut watch = Watch::new(
+        server,
+        kinds::event(),
+        selection,
+        Form::Objects,
+        call.global.timeout,
+    );
     let mut headers = call.headers();
     while let Some(seen) = watch.next().await.map_err(|error| server.failed(error))? {
         let mut items = match seen {

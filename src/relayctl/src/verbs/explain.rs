@@ -11,19 +11,21 @@ use crate::call::{Call, block_on};
 use crate::conditions::{self, Condition};
 use crate::duration;
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::kinds::{self, Kind};
 use crate::output::{self, CLI_VERSION};
 use crate::refusal::one_line;
 use crate::server::Form;
 use crate::terminal::{self, Styles};
+use api::exit::Exit;
 
 /// Newest events that are shown.
 const MAX_EVENTS: usize = 5;
 
 /// Arguments of `relayctl explain`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  relayctl explain rp/default\n  relayctl explain rp/default -o json\n\nWhat a field means: docs/, or `kubectl explain routingpolicy.spec`.")]
+#[command(
+    after_help = "Examples:\n  relayctl explain rp/default\n  relayctl explain rp/default -o json\n\nWhat a field means: docs/, or `kubectl explain routingpolicy.spec`."
+)]
 pub(crate) struct ExplainArguments {
     /// Which object
     #[arg(value_name = "KIND/NAME")]
@@ -139,16 +141,23 @@ fn problems(object: &Value) -> Vec<Problem> {
 impl Explanation {
     fn deleting(&mut self, metadata: &Value) {
         let finalizers = metadata["finalizers"].as_array();
-        let names: Vec<_> = finalizers.into_iter().flatten().filter_map(Value::as_str).collect();
+        let names: Vec<_> = finalizers
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         self.state = "is being deleted".to_owned();
-        self.since = metadata["deletionTimestamp"].as_str().and_then(|at| at.parse().ok());
+        self.since = metadata["deletionTimestamp"]
+            .as_str()
+            .and_then(|at| at.parse().ok());
         self.because.push(Because {
             fact: format!("finalizers: {}", names.join(", ")),
             message: "the object stays until whoever set these has cleaned up".to_owned(),
             since: None,
         });
         self.waits_for = names.join(", ");
-        self.next.push("`relayctl status` tells whether the controller runs".to_owned());
+        self.next
+            .push("`relayctl status` tells whether the controller runs".to_owned());
     }
 
     fn living(&mut self, kind: &Kind, object: &Value) {
@@ -159,7 +168,9 @@ impl Explanation {
             (None, None) => "no controller has looked at it yet".to_owned(),
             (None, Some(_)) => "has no condition Ready yet".to_owned(),
             (Some(ready), _) if ready.is_true() => "is ready".to_owned(),
-            (Some(ready), _) if ready.status == "Unknown" => "nobody knows whether it is ready".to_owned(),
+            (Some(ready), _) if ready.status == "Unknown" => {
+                "nobody knows whether it is ready".to_owned()
+            }
             (Some(_), _) => "is not ready".to_owned(),
         };
         self.since = ready.as_ref().and_then(|ready| ready.since);
@@ -172,7 +183,10 @@ impl Explanation {
                 since: None,
             });
             self.waits_for = "the controller".to_owned();
-            self.next.push("`relayctl status` tells whether the controller runs; it looks within seconds".to_owned());
+            self.next.push(
+                "`relayctl status` tells whether the controller runs; it looks within seconds"
+                    .to_owned(),
+            );
         }
         self.chain(object, ready);
         if kind.kind == "RoutingPolicy" {
@@ -196,7 +210,9 @@ impl Explanation {
         all.sort_by_key(rank);
         let stalled = all.iter().any(|condition| condition.kind == "Stalled");
         let reconciling = all.iter().any(|condition| condition.kind == "Reconciling");
-        let unreachable = all.iter().any(|condition| condition.kind == "BackendReachable");
+        let unreachable = all
+            .iter()
+            .any(|condition| condition.kind == "BackendReachable");
         if unreachable {
             self.waits_for = "the back end to answer".to_owned();
         } else if stalled {
@@ -206,7 +222,10 @@ impl Explanation {
         }
         for condition in ready.into_iter().chain(all) {
             self.because.push(Because {
-                fact: format!("{}={} ({})", condition.kind, condition.status, condition.reason),
+                fact: format!(
+                    "{}={} ({})",
+                    condition.kind, condition.status, condition.reason
+                ),
                 message: condition.message,
                 since: condition.since,
             });
@@ -216,9 +235,14 @@ impl Explanation {
     /// What a router does meanwhile.
     fn policy(&mut self, object: &Value, generation: i64) {
         let status = &object["status"];
-        let message = match (status["acceptedRevision"].as_str(), status["acceptedGeneration"].as_i64()) {
+        let message = match (
+            status["acceptedRevision"].as_str(),
+            status["acceptedGeneration"].as_i64(),
+        ) {
             (Some(revision), Some(accepted)) if accepted < generation => {
-                format!("revision {revision} of generation {accepted} stays in force until this one is accepted")
+                format!(
+                    "revision {revision} of generation {accepted} stays in force until this one is accepted"
+                )
             }
             (Some(revision), _) => format!("revision {revision} is in force"),
             (None, _) => "no revision was accepted yet; routers use the built-in policy".to_owned(),
@@ -231,7 +255,11 @@ impl Explanation {
     }
 
     fn what_helps(&mut self, is_current: bool) {
-        let errors = self.problems.iter().filter(|problem| problem.severity != "Warning").count();
+        let errors = self
+            .problems
+            .iter()
+            .filter(|problem| problem.severity != "Warning")
+            .count();
         let warnings = self.problems.len() - errors;
         if errors > 0 && is_current {
             self.next.push(format!(
@@ -239,9 +267,12 @@ impl Explanation {
                 fields(&self.problems, |problem| problem.severity != "Warning")
             ));
         } else if self.waits_for == "a change by somebody" && self.next.is_empty() {
-            self.next.push("change the spec as the message says, then `relayctl apply -f FILE`".to_owned());
+            self.next.push(
+                "change the spec as the message says, then `relayctl apply -f FILE`".to_owned(),
+            );
         } else if self.waits_for == "the back end to answer" {
-            self.next.push("`relayctl doctor` looks at the back end".to_owned());
+            self.next
+                .push("`relayctl doctor` looks at the back end".to_owned());
         }
         if warnings > 0 {
             self.next.push(format!(
@@ -257,7 +288,10 @@ impl Explanation {
     fn render(&self, now: Timestamp, styles: Styles) -> String {
         let ago = |since: Option<Timestamp>| {
             since.map_or(String::new(), |since| {
-                format!(", since {}", duration::human(now.duration_since(since).as_secs()))
+                format!(
+                    ", since {}",
+                    duration::human(now.duration_since(since).as_secs())
+                )
             })
         };
         let mut out = format!(
@@ -395,7 +429,12 @@ next: look at spec.models[0].prices: a warning, nothing is stopped by it
         let object = json!({"metadata": {"name": "m", "namespace": "default", "deletionTimestamp": "2026-11-30T09:59:30Z",
             "finalizers": ["relay.dev/model-in-use"]}});
         let text = told(&object);
-        assert!(text.starts_with("routingpolicy/m is being deleted, since 30s\n  finalizers: relay.dev/model-in-use"), "{text}");
+        assert!(
+            text.starts_with(
+                "routingpolicy/m is being deleted, since 30s\n  finalizers: relay.dev/model-in-use"
+            ),
+            "{text}"
+        );
     }
 
     #[test]

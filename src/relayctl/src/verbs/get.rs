@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use crate::call::{Call, block_on};
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::kinds::{self, Kind, Targets};
 use crate::output::table::{Columns, Headers, Namespaces, Row, Table, Width};
 use crate::output::{self, Format};
@@ -15,6 +14,7 @@ use crate::refusal::ServerError;
 use crate::server::{Form, Selection, Server};
 use crate::terminal::{self, Reader};
 use crate::watch::{Change, Seen, Watch};
+use api::exit::Exit;
 
 /// Arguments of `relayctl get`.
 #[derive(Debug, Args)]
@@ -53,10 +53,14 @@ pub(crate) struct GetArguments {
 pub(crate) fn run(call: &Call, arguments: &GetArguments) -> Result<Exit, CliError> {
     let targets = kinds::targets(&arguments.targets)?;
     if let (Targets::Named(_), Some(_)) = (&targets, &arguments.selector) {
-        return Err(CliError::usage("objects are chosen by name or by labels, not both"));
+        return Err(CliError::usage(
+            "objects are chosen by name or by labels, not both",
+        ));
     }
     if matches!(targets, Targets::Named(_)) && arguments.all_namespaces {
-        return Err(CliError::usage("an object has one namespace; `-A` lists those of all"));
+        return Err(CliError::usage(
+            "an object has one namespace; `-A` lists those of all",
+        ));
     }
     block_on(Box::pin(async {
         let server = call.connect().await?;
@@ -146,14 +150,20 @@ impl Getting<'_> {
             };
             match self.form() {
                 Form::Table => {
-                    let prefix = if several { kind.full("") } else { String::new() };
+                    let prefix = if several {
+                        kind.full("")
+                    } else {
+                        String::new()
+                    };
                     let columns = self.columns(&answer, &prefix)?;
                     let table = Table::under(&columns, columns.rows(&answer));
                     if !table.is_empty() {
                         tables.push(table.render(self.call.headers(), self.call.styles()));
                     }
                 }
-                Form::Objects => objects.extend(items(answer, kind).map(|object| self.object(object))),
+                Form::Objects => {
+                    objects.extend(items(answer, kind).map(|object| self.object(object)))
+                }
             }
         }
         if self.form() == Form::Objects {
@@ -176,7 +186,9 @@ impl Getting<'_> {
 
     /// Objects by name; one that is missing does not hide the others.
     async fn named(&self, named: &[(&'static Kind, String)]) -> Result<Exit, CliError> {
-        let several = named.iter().any(|(kind, _)| kind.plural != named[0].0.plural);
+        let several = named
+            .iter()
+            .any(|(kind, _)| kind.plural != named[0].0.plural);
         let mut tables: Vec<(&'static Kind, Columns, Vec<Row>)> = Vec::new();
         let mut objects = Vec::new();
         let mut trouble = Trouble::default();
@@ -199,10 +211,17 @@ impl Getting<'_> {
                 objects.push(self.object(answer));
                 continue;
             }
-            let prefix = if several { kind.full("") } else { String::new() };
+            let prefix = if several {
+                kind.full("")
+            } else {
+                String::new()
+            };
             let columns = self.columns(&answer, &prefix)?;
             let rows = columns.rows(&answer);
-            match tables.last_mut().filter(|(last, ..)| last.plural == kind.plural) {
+            match tables
+                .last_mut()
+                .filter(|(last, ..)| last.plural == kind.plural)
+            {
                 Some((_, _, all)) => all.extend(rows),
                 None => tables.push((kind, columns, rows)),
             }
@@ -234,22 +253,36 @@ impl Getting<'_> {
                 let (kind, name) = &named[0];
                 // A name that is not there is an error here too, not a silence.
                 let found = self.server.find(kind, &self.server.namespace, name).await;
-                if found.map_err(|error| self.server.failed(error))?.is_none() && !self.arguments.ignore_not_found {
+                if found.map_err(|error| self.server.failed(error))?.is_none()
+                    && !self.arguments.ignore_not_found
+                {
                     return Err(CliError::new(
                         Exit::NotFound,
-                        format!("there is no {} in namespace {}", kind.brief(name), self.server.namespace),
+                        format!(
+                            "there is no {} in namespace {}",
+                            kind.brief(name),
+                            self.server.namespace
+                        ),
                     ));
                 }
                 (*kind, Selection::of_name(&self.server.namespace, name))
             }
-            _ => return Err(CliError::usage("only one kind or one object can be watched at a time")),
+            _ => {
+                return Err(CliError::usage(
+                    "only one kind or one object can be watched at a time",
+                ));
+            }
         };
         let patience = self.call.global.timeout;
         let mut watch = Watch::new(self.server, kind, selection, self.form(), patience);
         let mut view = View::new(self);
-        while let Some(seen) = watch.next().await.map_err(|error| self.server.failed(error))? {
+        while let Some(seen) = watch
+            .next()
+            .await
+            .map_err(|error| self.server.failed(error))?
+        {
             let shown = match self.form() {
-                Form::Table => view.show(seen)?,
+                Form::Table => view.show(&seen)?,
                 Form::Objects => self.print_objects(seen, kind)?,
             };
             if shown == Reader::Left {
@@ -290,7 +323,8 @@ fn items(mut list: Value, kind: &Kind) -> impl Iterator<Item = Value> {
     let (api_version, kind) = (kind.api_version(), kind.kind);
     items.into_iter().map(move |mut object| {
         if let Some(map) = object.as_object_mut() {
-            map.entry("apiVersion").or_insert_with(|| api_version.clone().into());
+            map.entry("apiVersion")
+                .or_insert_with(|| api_version.clone().into());
             map.entry("kind").or_insert_with(|| kind.into());
         }
         object
@@ -339,8 +373,8 @@ impl<'a, 'b> View<'a, 'b> {
         }
     }
 
-    fn show(&mut self, seen: Seen) -> Result<Reader, CliError> {
-        let answer = match &seen {
+    fn show(&mut self, seen: &Seen) -> Result<Reader, CliError> {
+        let answer = match seen {
             Seen::All(answer) | Seen::One(_, answer) => answer,
         };
         let begins = self.columns.is_none();
@@ -350,9 +384,12 @@ impl<'a, 'b> View<'a, 'b> {
         let columns = self.columns.clone().unwrap_or_default();
         let rows = columns.rows(answer);
         let mut deleted = Vec::new();
-        match &seen {
+        match seen {
             Seen::All(_) => {
-                self.rows = rows.iter().map(|row| (row.key.clone(), row.clone())).collect();
+                self.rows = rows
+                    .iter()
+                    .map(|row| (row.key.clone(), row.clone()))
+                    .collect();
             }
             Seen::One(Change::Deleted, _) => {
                 for row in &rows {
@@ -361,7 +398,8 @@ impl<'a, 'b> View<'a, 'b> {
                 }
             }
             Seen::One(..) => {
-                self.rows.extend(rows.iter().map(|row| (row.key.clone(), row.clone())));
+                self.rows
+                    .extend(rows.iter().map(|row| (row.key.clone(), row.clone())));
             }
         }
         let whole = Table::under(&columns, self.rows.values().cloned());
@@ -383,7 +421,13 @@ impl<'a, 'b> View<'a, 'b> {
         terminal::print(&(back + &text))
     }
 
-    fn append(&self, news: &Table, whole: &Table, deleted: &[String], begins: bool) -> Result<Reader, CliError> {
+    fn append(
+        &self,
+        news: &Table,
+        whole: &Table,
+        deleted: &[String],
+        begins: bool,
+    ) -> Result<Reader, CliError> {
         let call = self.getting.call;
         for name in deleted {
             call.tell(&format!("{name} was deleted"));
@@ -391,7 +435,11 @@ impl<'a, 'b> View<'a, 'b> {
         if !deleted.is_empty() {
             return Ok(Reader::Reads);
         }
-        let headers = if begins { call.headers() } else { Headers::Hidden };
+        let headers = if begins {
+            call.headers()
+        } else {
+            Headers::Hidden
+        };
         terminal::print(&news.render_beside(whole, headers, call.styles()))
     }
 }

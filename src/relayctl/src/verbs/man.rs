@@ -5,20 +5,22 @@ use clap_mangen::Man;
 
 use crate::call::Call;
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::program::Program;
 use crate::terminal;
+use api::exit::Exit;
 
 /// Arguments of `relayctl man`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  relayctl man | man -l -\n  relayctl man policy test > relayctl-policy-test.1")]
+#[command(
+    after_help = "Examples:\n  relayctl man | man -l -\n  relayctl man policy test > relayctl-policy-test.1"
+)]
 pub(crate) struct ManArguments {
     /// Page of a command instead of the whole program
     verb: Vec<String>,
 }
 
 /// Writes a manual page.
-pub(crate) fn run(_call: &Call, arguments: ManArguments) -> Result<Exit, CliError> {
+pub(crate) fn run(_call: &Call, arguments: &ManArguments) -> Result<Exit, CliError> {
     let mut command = crate::command(Program::Relayctl);
     command.build();
     let mut found = &command;
@@ -31,9 +33,12 @@ pub(crate) fn run(_call: &Call, arguments: ManArguments) -> Result<Exit, CliErro
         name = format!("{name}-{word}");
     }
     let mut text = Vec::new();
-    Man::new(found.clone().name(name))
-        .render(&mut text)
-        .map_err(|error| CliError::new(Exit::Failed, format!("cannot write the manual page: {error}")))?;
+    Man::new(found.clone()).render(&mut text).map_err(|error| {
+        CliError::new(
+            Exit::Failed,
+            format!("cannot write the manual page: {error}"),
+        )
+    })?;
     terminal::print(&String::from_utf8_lossy(&text))?;
     Ok(Exit::Done)
 }

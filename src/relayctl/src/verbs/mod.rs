@@ -24,7 +24,7 @@ use clap::Subcommand;
 
 use crate::call::{Call, Flag, Forms, Obeys, block_on};
 use crate::error::CliError;
-use crate::exit::Exit;
+use api::exit::Exit;
 
 /// A command.
 #[derive(Debug, Subcommand)]
@@ -143,7 +143,7 @@ pub(crate) fn run(call: &Call, verb: Verb) -> Result<Exit, CliError> {
     let (word, obeys) = verb.obeys();
     call.check(word, obeys)?;
     match verb {
-        Verb::Up(arguments) => up::run(call, arguments),
+        Verb::Up(arguments) => up::run(call, &arguments),
         Verb::Down => down::run(call),
         Verb::Status => block_on(Box::pin(status::run(call))),
         Verb::Doctor => block_on(Box::pin(doctor::run(call))),
@@ -160,7 +160,7 @@ pub(crate) fn run(call: &Call, verb: Verb) -> Result<Exit, CliError> {
         Verb::Context(arguments) => context::run(call, arguments),
         Verb::Policy(arguments) => policy::run(call, arguments),
         Verb::Completion(arguments) => completion::run(call, &arguments),
-        Verb::Man(arguments) => man::run(call, arguments),
+        Verb::Man(arguments) => man::run(call, &arguments),
         Verb::Version(arguments) => block_on(Box::pin(version::run(call, &arguments))),
     }
 }

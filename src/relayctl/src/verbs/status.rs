@@ -10,13 +10,13 @@ use crate::conditions;
 use crate::context::Chosen;
 use crate::daemon::{self, Endpoint, State};
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::kinds::{self, Kind};
 use crate::output::{self, CLI_VERSION};
 use crate::refusal::one_line;
 use crate::router::Router;
 use crate::server::{Form, Selection, Server};
 use crate::terminal::{self, Styles};
+use api::exit::Exit;
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -171,7 +171,10 @@ async fn gather(call: &Call, server: &Server) -> Result<Facts, CliError> {
             }
             Err(error) => {
                 let error = server.failed(error);
-                facts.api = Some((error.line().to_owned(), error.hint_text().map(str::to_owned)));
+                facts.api = Some((
+                    error.line().to_owned(),
+                    error.hint_text().map(str::to_owned),
+                ));
                 break;
             }
         }
@@ -242,7 +245,9 @@ fn router(facts: &Facts) -> Option<RouterState> {
     let report = facts.report.as_ref().unwrap_or(&nothing);
     let in_force = facts.in_force.as_ref().unwrap_or(&nothing);
     let decisions = report["total"]["decisions"].as_u64().unwrap_or(0);
-    let by_rules = report["by_source"]["rules"]["decisions"].as_u64().unwrap_or(0);
+    let by_rules = report["by_source"]["rules"]["decisions"]
+        .as_u64()
+        .unwrap_or(0);
     #[expect(clippy::cast_precision_loss, reason = "a share for people")]
     let share = (decisions > 0).then(|| by_rules as f64 / decisions as f64);
     Some(RouterState {
@@ -291,27 +296,44 @@ fn object_state(object: &Value) -> ObjectState {
 fn problems(facts: &Facts, context: &Chosen) -> Vec<Missing> {
     let mut all = Vec::new();
     match &facts.daemon {
-        Some(State::Absent) => all.push(Missing::new("`relayd local` is not running", "relayctl up")),
+        Some(State::Absent) => {
+            all.push(Missing::new("`relayd local` is not running", "relayctl up"))
+        }
         Some(State::Crashed(how)) => {
-            all.push(Missing::new(format!("`relayd local` ended without cleaning up: {how}"), "relayctl up"));
+            all.push(Missing::new(
+                format!("`relayd local` ended without cleaning up: {how}"),
+                "relayctl up",
+            ));
         }
         Some(State::Runs(_)) | None => {}
     }
     let runs = matches!(&facts.daemon, Some(State::Runs(_)) | None);
     if let Some((why, hint)) = facts.api.as_ref().filter(|_| runs) {
-        all.push(Missing::new(why, hint.as_deref().unwrap_or("relayctl doctor")));
+        all.push(Missing::new(
+            why,
+            hint.as_deref().unwrap_or("relayctl doctor"),
+        ));
     }
     if let Some(why) = &facts.router_error {
-        all.push(Missing::new(format!("the router does not answer: {why}"), "relayctl doctor"));
+        all.push(Missing::new(
+            format!("the router does not answer: {why}"),
+            "relayctl doctor",
+        ));
     }
-    let policies = facts.objects.iter().find(|(kind, _)| kind.kind == "RoutingPolicy");
+    let policies = facts
+        .objects
+        .iter()
+        .find(|(kind, _)| kind.kind == "RoutingPolicy");
     if policies.is_some_and(|(_, policies)| policies.is_empty()) {
         let fix = if context.is_local() {
             "relayctl up"
         } else {
             "relayctl apply -f policy.yaml"
         };
-        all.push(Missing::new("there is no RoutingPolicy; routers use the built-in one", fix));
+        all.push(Missing::new(
+            "there is no RoutingPolicy; routers use the built-in one",
+            fix,
+        ));
     }
     for (kind, objects) in &facts.objects {
         for object in objects {
@@ -327,22 +349,34 @@ fn trouble(kind: &Kind, object: &Value) -> Option<Missing> {
     let brief = kind.brief(&name(object));
     let fix = format!("relayctl explain {brief}");
     if !conditions::is_current(object) {
-        return Some(Missing::new(format!("{brief}: no controller has looked at it as it is now"), fix));
+        return Some(Missing::new(
+            format!("{brief}: no controller has looked at it as it is now"),
+            fix,
+        ));
     }
     let stalled = conditions::find(object, "Stalled").filter(conditions::Condition::is_true);
-    let condition = stalled.or_else(|| {
-        conditions::find(object, "Ready").filter(|ready| ready.status != "True")
-    })?;
-    Some(Missing::new(format!("{brief}: {} ({})", condition.message, condition.reason), fix))
+    let condition = stalled
+        .or_else(|| conditions::find(object, "Ready").filter(|ready| ready.status != "True"))?;
+    Some(Missing::new(
+        format!("{brief}: {} ({})", condition.message, condition.reason),
+        fix,
+    ))
 }
 
 impl Overview {
     fn render(&self, styles: Styles) -> String {
         let mut out = String::new();
         let mut line = |name: &str, text: &str| {
-            out.push_str(&format!("{}{}\n", styles.bold(&format!("{name:<10}")), one_line(text)));
+            out.push_str(&format!(
+                "{}{}\n",
+                styles.bold(&format!("{name:<10}")),
+                one_line(text)
+            ));
         };
-        line("context", &format!("{}, namespace {}", self.context, self.namespace));
+        line(
+            "context",
+            &format!("{}, namespace {}", self.context, self.namespace),
+        );
         if let Some(daemon) = &self.daemon {
             let said = match (daemon.pid, &daemon.version) {
                 (Some(pid), Some(version)) => format!("running, process {pid}, version {version}"),
@@ -352,8 +386,14 @@ impl Overview {
         }
         if let Some(router) = &self.router {
             line("router", &router.url);
-            let device = router.device.as_deref().map_or(String::new(), |device| format!(" on {device}"));
-            let model = router.model.as_deref().unwrap_or("none, keyword rules answer");
+            let device = router
+                .device
+                .as_deref()
+                .map_or(String::new(), |device| format!(" on {device}"));
+            let model = router
+                .model
+                .as_deref()
+                .unwrap_or("none, keyword rules answer");
             line("model", &format!("{model}{device}"));
             if let Some(contract) = &router.contract {
                 line("contract", contract);
@@ -361,18 +401,33 @@ impl Overview {
             if let (Some(policy), Some(revision)) = (&router.policy, &router.revision) {
                 line("in force", &format!("policy {policy}, revision {revision}"));
             }
-            let share = router
-                .share_by_rules
-                .map_or(String::new(), |share| format!(", {:.0} % by rules", share * 100.0));
-            line("decisions", &format!("{} in 7 days{share}", router.decisions));
+            let share = router.share_by_rules.map_or(String::new(), |share| {
+                format!(", {:.0} % by rules", share * 100.0)
+            });
+            line(
+                "decisions",
+                &format!("{} in 7 days{share}", router.decisions),
+            );
         }
         for policy in &self.policies {
             let revision = policy.revision.as_deref().unwrap_or("none");
-            line("policy", &format!("{}: Accepted={} ({}), revision {revision}", policy.name, policy.accepted, policy.reason));
+            line(
+                "policy",
+                &format!(
+                    "{}: Accepted={} ({}), revision {revision}",
+                    policy.name, policy.accepted, policy.reason
+                ),
+            );
         }
         for (name, objects) in [("server", &self.servers), ("training", &self.training)] {
             for object in objects {
-                line(name, &format!("{}: Ready={} ({})", object.name, object.ready, object.reason));
+                line(
+                    name,
+                    &format!(
+                        "{}: Ready={} ({})",
+                        object.name, object.ready, object.reason
+                    ),
+                );
             }
         }
         if self.problems.is_empty() {

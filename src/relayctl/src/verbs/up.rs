@@ -13,12 +13,12 @@ use crate::call::{Call, block_on};
 use crate::context::LOCAL;
 use crate::daemon::{self, Endpoint, Started, State};
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::kinds;
 use crate::output;
 use crate::router::Router;
 use crate::server::{Force, Form, Selection, Server, Write};
 use crate::terminal;
+use api::exit::Exit;
 
 /// A start takes about a second; a large model inside takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,8 +35,8 @@ Flags of `relayd local` are given as variables, for example:
 pub(crate) struct UpArguments {}
 
 /// Starts Relay on this machine.
-pub(crate) fn run(call: &Call, arguments: UpArguments) -> Result<Exit, CliError> {
-    let UpArguments {} = arguments;
+pub(crate) fn run(call: &Call, arguments: &UpArguments) -> Result<Exit, CliError> {
+    let UpArguments {} = *arguments;
     only_local(call, "up")?;
     let places = call.places()?;
     let ends = Instant::now() + call.patience(PATIENCE);
@@ -66,9 +66,15 @@ pub(crate) fn only_local(call: &Call, verb: &str) -> Result<(), CliError> {
 }
 
 /// A daemon that answers; nothing where nobody waits for one that was started.
-async fn running(call: &Call, places: &Places, ends: Instant) -> Result<Option<Endpoint>, CliError> {
-    files::make_private_folder(&places.relay).map_err(|error| CliError::file(&places.relay, error))?;
-    files::make_private_folder(&places.daemon()).map_err(|error| CliError::file(&places.daemon(), error))?;
+async fn running(
+    call: &Call,
+    places: &Places,
+    ends: Instant,
+) -> Result<Option<Endpoint>, CliError> {
+    files::make_private_folder(&places.relay)
+        .map_err(|error| CliError::file(&places.relay, error))?;
+    files::make_private_folder(&places.daemon())
+        .map_err(|error| CliError::file(&places.daemon(), error))?;
     // Two at once: the second waits for the first, and finds what that started.
     let lock = places.daemon().join("up.lock");
     let left = ends.saturating_duration_since(Instant::now());
@@ -82,7 +88,9 @@ async fn running(call: &Call, places: &Places, ends: Instant) -> Result<Option<E
             tell_found(call, &endpoint);
             return answering(call, places, None, ends).await.map(Some);
         }
-        State::Crashed(how) => call.tell(&format!("a `relayd local` ended without cleaning up ({how}); a new one is started")),
+        State::Crashed(how) => call.tell(&format!(
+            "a `relayd local` ended without cleaning up ({how}); a new one is started"
+        )),
         State::Absent => {}
     }
     let program = daemon::find_program()?;
@@ -135,15 +143,21 @@ async fn answering(
         }
         if Instant::now() >= ends {
             let log = places.daemon().join("log");
-            return Err(CliError::new(Exit::TimedOut, format!("`relayd local` does not answer: {last}"))
-                .hint(format!("its log is {}", log.display())));
+            return Err(CliError::new(
+                Exit::TimedOut,
+                format!("`relayd local` does not answer: {last}"),
+            )
+            .hint(format!("its log is {}", log.display())));
         }
         tokio::time::sleep(AGAIN).await;
     }
 }
 
 fn ended(daemon: &Started, status: std::process::ExitStatus) -> CliError {
-    let line = format!("`relayd local` ended with {status}: {}", daemon.last_words());
+    let line = format!(
+        "`relayd local` ended with {status}: {}",
+        daemon.last_words()
+    );
     CliError::new(Exit::Failed, line).hint(format!("its log is {}", daemon.log().display()))
 }
 
@@ -155,10 +169,15 @@ async fn default_policy(call: &Call, server: &Server, ends: Instant) -> Result<V
         .await
         .map_err(|error| server.failed(error))?;
     let items = list["items"].as_array().cloned().unwrap_or_default();
-    let default = items.iter().find(|policy| policy["metadata"]["name"] == "default");
+    let default = items
+        .iter()
+        .find(|policy| policy["metadata"]["name"] == "default");
     let name = match (default, items.first()) {
         (Some(_), _) => "default".to_owned(),
-        (None, Some(first)) => first["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+        (None, Some(first)) => first["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned(),
         (None, None) => {
             let object = json!({
                 "apiVersion": kind.api_version(),
@@ -167,7 +186,14 @@ async fn default_policy(call: &Call, server: &Server, ends: Instant) -> Result<V
                 "spec": {},
             });
             server
-                .apply(kind, &server.namespace, "default", &object, Write::Commit, Force::No)
+                .apply(
+                    kind,
+                    &server.namespace,
+                    "default",
+                    &object,
+                    Write::Commit,
+                    Force::No,
+                )
                 .await
                 .map_err(|error| server.failed(error))?;
             call.tell("made routingpolicy/default, the built-in policy");
@@ -178,7 +204,11 @@ async fn default_policy(call: &Call, server: &Server, ends: Instant) -> Result<V
     wait::until_settled(server, kind, &server.namespace, &name, left).await
 }
 
-async fn tell_result(server: &Server, endpoint: &Endpoint, policy: Value) -> Result<Exit, CliError> {
+async fn tell_result(
+    server: &Server,
+    endpoint: &Endpoint,
+    policy: Value,
+) -> Result<Exit, CliError> {
     let health = match &endpoint.router {
         Some(url) => match Router::at(url) {
             Ok(router) => router.ask("/health").await.ok(),
@@ -193,11 +223,16 @@ async fn tell_result(server: &Server, endpoint: &Endpoint, policy: Value) -> Res
         endpoint.version,
         endpoint.router.as_deref().unwrap_or("none"),
         policy["metadata"]["name"].as_str().unwrap_or_default(),
-        policy["status"]["acceptedRevision"].as_str().unwrap_or("none"),
+        policy["status"]["acceptedRevision"]
+            .as_str()
+            .unwrap_or("none"),
         model.unwrap_or("none, keyword rules answer"),
     );
     for missing in Missing::of(health.as_ref(), &server.context) {
-        text.push_str(&format!("missing   {}\n          add it: {}\n", missing.what, missing.fix));
+        text.push_str(&format!(
+            "missing   {}\n          add it: {}\n",
+            missing.what, missing.fix
+        ));
     }
     terminal::print(&output::visible(&text))?;
     Ok(Exit::Done)

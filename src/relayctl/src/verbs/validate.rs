@@ -14,16 +14,18 @@ use serde_json::Value;
 
 use crate::call::Call;
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::input::{self, Input};
 use crate::kinds::Kind;
 use crate::output::{self, CLI_VERSION};
 use crate::refusal::one_line;
 use crate::terminal;
+use api::exit::Exit;
 
 /// Arguments of `relayctl validate`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  relayctl validate -f policy.yaml\n\nExit code 4 when something is not valid; warnings alone are none.")]
+#[command(
+    after_help = "Example:\n  relayctl validate -f policy.yaml\n\nExit code 4 when something is not valid; warnings alone are none."
+)]
 pub(crate) struct ValidateArguments {
     /// A file of YAML or JSON, a folder, or `-`; repeatable
     #[arg(short, long = "filename", required = true, value_name = "FILE")]
@@ -141,7 +143,10 @@ fn find(input: &Input) -> Result<Vec<Finding>, CliError> {
     let error = |field: &str, message: &str| Finding::new(input, field, Severity::Error, message);
     let unknown = definition.unknown_fields(&input.object);
     if !unknown.is_empty() {
-        return Ok(unknown.iter().map(|field| error(field, "unknown field")).collect());
+        return Ok(unknown
+            .iter()
+            .map(|field| error(field, "unknown field"))
+            .collect());
     }
     let mut object = input.object.clone();
     definition.default(&mut object);
@@ -164,7 +169,12 @@ fn compile(input: &Input, object: &Value) -> Vec<Finding> {
         Ok(spec) => spec,
         Err(error) => {
             let field = format!("spec.{}", error.path);
-            let finding = Finding::new(input, field.trim_end_matches('.'), Severity::Error, error.message);
+            let finding = Finding::new(
+                input,
+                field.trim_end_matches('.'),
+                Severity::Error,
+                error.message,
+            );
             return vec![finding];
         }
     };
@@ -173,7 +183,12 @@ fn compile(input: &Input, object: &Value) -> Vec<Finding> {
         Ok(policy) => policy.warnings,
         Err(PolicyError::Problems(problems)) => problems,
         Err(PolicyError::Document(error)) => {
-            return vec![Finding::new(input, "spec", Severity::Error, error.to_string())];
+            return vec![Finding::new(
+                input,
+                "spec",
+                Severity::Error,
+                error.to_string(),
+            )];
         }
     };
     problems
@@ -211,7 +226,15 @@ fn definition(kind: &Kind) -> Result<Option<Definition>, CliError> {
     let Some(crd) = crd(kind)? else {
         return Ok(None);
     };
-    let broken = |why: String| CliError::new(Exit::Failed, format!("the schema of {} in this program is broken: {why}", kind.kind));
+    let broken = |why: String| {
+        CliError::new(
+            Exit::Failed,
+            format!(
+                "the schema of {} in this program is broken: {why}",
+                kind.kind
+            ),
+        )
+    };
     Definition::compile(&crd)
         .map(Some)
         .map_err(|error| broken(error.to_string()))
@@ -223,10 +246,20 @@ fn definition(kind: &Kind) -> Result<Option<Definition>, CliError> {
 /// A defect of this release.
 pub(crate) fn crd(kind: &Kind) -> Result<Option<Value>, CliError> {
     let documents = api::crds::DOCUMENTS;
-    let Some((_, text)) = documents.iter().find(|(name, _)| *name == kind.kind).filter(|_| kind.is_ours()) else {
+    let Some((_, text)) = documents
+        .iter()
+        .find(|(name, _)| *name == kind.kind)
+        .filter(|_| kind.is_ours())
+    else {
         return Ok(None);
     };
-    document::read_yaml(text)
-        .map(Some)
-        .map_err(|error| CliError::new(Exit::Failed, format!("the CRD of {} in this program is broken: {error}", kind.kind)))
+    document::read_yaml(text).map(Some).map_err(|error| {
+        CliError::new(
+            Exit::Failed,
+            format!(
+                "the CRD of {} in this program is broken: {error}",
+                kind.kind
+            ),
+        )
+    })
 }

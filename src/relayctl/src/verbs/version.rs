@@ -5,9 +5,9 @@ use serde_json::json;
 
 use crate::call::Call;
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::output::{self, CLI_VERSION};
 use crate::terminal;
+use api::exit::Exit;
 
 /// Version of this program.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -10,13 +10,13 @@ use crate::call::{Call, block_on};
 use crate::conditions::{self, Condition, Settled};
 use crate::duration;
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::kinds::{self, Kind, Targets};
 use crate::output::jsonpath::{Path, plain};
 use crate::output::{self, Format};
 use crate::server::{Form, Selection, Server};
 use crate::terminal;
 use crate::watch::{Change, Seen, Watch};
+use api::exit::Exit;
 
 /// As long as `kubectl wait`.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -66,7 +66,10 @@ impl Goal {
             Some(("condition", rest)) => {
                 let (kind, status) = rest.split_once('=').unwrap_or((rest, "True"));
                 let is_word = |text: &str| {
-                    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c))
+                    !text.is_empty()
+                        && text
+                            .chars()
+                            .all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c))
                 };
                 if is_word(kind) && is_word(status) {
                     Ok(Self::Condition {
@@ -113,8 +116,14 @@ impl Goal {
 
 fn holds(object: &Value, condition: &Condition, status: &str) -> Result<(), String> {
     let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
-    if condition.observed_generation.is_some_and(|observed| observed < generation) {
-        return Err(format!("its {} speaks of an older generation", condition.kind));
+    if condition
+        .observed_generation
+        .is_some_and(|observed| observed < generation)
+    {
+        return Err(format!(
+            "its {} speaks of an older generation",
+            condition.kind
+        ));
     }
     if condition.status.eq_ignore_ascii_case(status) {
         Ok(())
@@ -146,7 +155,8 @@ fn split_value(text: &str) -> (&str, Option<&str>) {
 /// Waits.
 pub(crate) fn run(call: &Call, arguments: &WaitArguments) -> Result<Exit, CliError> {
     let Targets::Named(named) = kinds::targets(&arguments.targets)? else {
-        return Err(CliError::usage("no names were given").hint("for example `relayctl wait rp/default --for=condition=Ready`"));
+        return Err(CliError::usage("no names were given")
+            .hint("for example `relayctl wait rp/default --for=condition=Ready`"));
     };
     let patience = call.patience(PATIENCE);
     block_on(Box::pin(async {
@@ -185,7 +195,10 @@ async fn until(
     patience: Duration,
 ) -> Result<Option<Value>, CliError> {
     let namespace = server.namespace.as_str();
-    let found = server.find(kind, namespace, name).await.map_err(|error| server.failed(error))?;
+    let found = server
+        .find(kind, namespace, name)
+        .await
+        .map_err(|error| server.failed(error))?;
     let mut last = match (goal, found) {
         (Goal::Delete, None) => return Ok(None),
         (Goal::Create, None) => "it is not there".to_owned(),
@@ -231,9 +244,15 @@ async fn until(
 
 fn too_long(kind: &Kind, name: &str, patience: Duration, last: &str) -> CliError {
     let seconds = i64::try_from(patience.as_secs()).unwrap_or(i64::MAX);
-    let line = format!("waited {} for {}: {last}", duration::human(seconds), kind.brief(name));
-    CliError::new(Exit::TimedOut, line)
-        .hint(format!("`relayctl explain {}` tells what it waits for", kind.brief(name)))
+    let line = format!(
+        "waited {} for {}: {last}",
+        duration::human(seconds),
+        kind.brief(name)
+    );
+    CliError::new(Exit::TimedOut, line).hint(format!(
+        "`relayctl explain {}` tells what it waits for",
+        kind.brief(name)
+    ))
 }
 
 /// Until a controller has dealt with an object as it is now.
@@ -354,20 +373,39 @@ mod tests {
         for (text, expected) in [
             ("condition=Ready", Ok(())),
             ("condition=ready=true", Ok(())),
-            ("condition=Accepted", Err("Accepted is False (BadPattern): m")),
+            (
+                "condition=Accepted",
+                Err("Accepted is False (BadPattern): m"),
+            ),
             ("condition=Accepted=False", Ok(())),
-            ("condition=Old", Err("its Old speaks of an older generation")),
+            (
+                "condition=Old",
+                Err("its Old speaks of an older generation"),
+            ),
             ("condition=None", Err("it has no condition None")),
             ("jsonpath={.status.replicas}=3", Ok(())),
             ("jsonpath={.status.replicas}", Ok(())),
-            ("jsonpath={.status.replicas}=4", Err("{.status.replicas} is 3")),
-            ("jsonpath={.status.none}", Err("there is nothing at {.status.none}")),
-            ("jsonpath={.status.conditions[?(@.type==\"Ready\")].status}=True", Ok(())),
+            (
+                "jsonpath={.status.replicas}=4",
+                Err("{.status.replicas} is 3"),
+            ),
+            (
+                "jsonpath={.status.none}",
+                Err("there is nothing at {.status.none}"),
+            ),
+            (
+                "jsonpath={.status.conditions[?(@.type==\"Ready\")].status}=True",
+                Ok(()),
+            ),
             ("create", Ok(())),
             ("delete", Err("it is still there")),
         ] {
             let goal = Goal::parse(text).unwrap();
-            assert_eq!(goal.look(&object), expected.map_err(str::to_owned), "{text}");
+            assert_eq!(
+                goal.look(&object),
+                expected.map_err(str::to_owned),
+                "{text}"
+            );
         }
     }
 }

@@ -8,10 +8,10 @@ use clap::Args;
 use super::source;
 use crate::call::{Call, block_on};
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::kinds;
 use crate::terminal;
 use crate::verbs::diff::unified;
+use api::exit::Exit;
 
 /// Arguments of `relayctl policy diff`.
 #[derive(Debug, Args)]
@@ -33,7 +33,12 @@ pub(super) fn run(call: &Call, arguments: &DiffArguments) -> Result<Exit, CliErr
         let server = call.connect().await?;
         let (live, _) = source::in_force(&server, &name).await?;
         let title = format!("routingpolicy/{name}");
-        let text = unified(&title, Some(&live.spec.tree()), &file.spec.tree(), call.styles())?;
+        let text = unified(
+            &title,
+            Some(&live.spec.tree()),
+            &file.spec.tree(),
+            call.styles(),
+        )?;
         terminal::print(&text)?;
         Ok(if text.is_empty() {
             Exit::Done

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use super::{DOCUMENT, TEXT};
 use crate::call::{Call, Obeys};
 use crate::error::CliError;
-use crate::exit::Exit;
+use api::exit::Exit;
 
 /// Arguments of `relayctl policy`.
 #[derive(Debug, Args)]

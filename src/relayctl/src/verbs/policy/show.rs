@@ -7,10 +7,10 @@ use super::source;
 use crate::call::{Call, block_on};
 use crate::conditions;
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::kinds;
 use crate::output::{self, to_yaml};
 use crate::terminal;
+use api::exit::Exit;
 
 /// Arguments of `relayctl policy show`.
 #[derive(Debug, Args)]
@@ -26,7 +26,9 @@ pub(super) fn run(call: &Call, arguments: &ShowArguments) -> Result<Exit, CliErr
     block_on(Box::pin(async {
         let server = call.connect().await?;
         let (named, object) = source::in_force(&server, &name).await?;
-        if !conditions::is_current(&object) || conditions::find(&object, "Accepted").is_some_and(|accepted| !accepted.is_true()) {
+        if !conditions::is_current(&object)
+            || conditions::find(&object, "Accepted").is_some_and(|accepted| !accepted.is_true())
+        {
             call.tell(&format!(
                 "note: the object was edited since, and that is not in force; `relayctl explain rp/{name}` tells why"
             ));
@@ -38,7 +40,11 @@ pub(super) fn run(call: &Call, arguments: &ShowArguments) -> Result<Exit, CliErr
             "spec": named.spec.tree(),
         });
         if call.format().is_table() {
-            terminal::print(&format!("# {}\n{}", output::visible(&named.title), to_yaml(&document)?))?;
+            terminal::print(&format!(
+                "# {}\n{}",
+                output::visible(&named.title),
+                to_yaml(&document)?
+            ))?;
         } else {
             output::tree(&document, &call.format())?;
         }

@@ -11,11 +11,11 @@ use routing::policy::Policy;
 use serde_json::Value;
 
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::input::{self, Input};
 use crate::kinds;
 use crate::server::{Form, Server};
 use crate::verbs::validate;
+use api::exit::Exit;
 
 /// A policy and what to call it.
 #[derive(Debug, Clone)]
@@ -33,8 +33,8 @@ impl Named {
     /// What does not hold.
     pub(super) fn decider(&self) -> Result<Policy, CliError> {
         let mut spec = self.spec.clone();
-        spec.exploration = Ratio::try_from("0".to_owned())
-            .map_err(|error| CliError::new(Exit::Failed, error))?;
+        spec.exploration =
+            Ratio::try_from("0".to_owned()).map_err(|error| CliError::new(Exit::Failed, error))?;
         let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
         spec.compile(&self.name, today).map_err(|error| {
             let why = match &error {
@@ -62,11 +62,19 @@ pub(super) async fn in_force(server: &Server, name: &str) -> Result<(Named, Valu
     };
     let document = format!("rp-{name}-{revision}");
     let stored = server
-        .get(kinds::controller_revision(), &server.namespace, &document, Form::Objects)
+        .get(
+            kinds::controller_revision(),
+            &server.namespace,
+            &document,
+            Form::Objects,
+        )
         .await
         .map_err(|error| server.failed(error))?;
     let spec = document::typed(stored["data"].clone()).map_err(|error| {
-        CliError::new(Exit::Failed, format!("the stored revision {document} is no policy of this version: {error}"))
+        CliError::new(
+            Exit::Failed,
+            format!("the stored revision {document} is no policy of this version: {error}"),
+        )
     })?;
     let named = Named {
         title: format!("{name}@{revision}"),
@@ -87,9 +95,17 @@ pub(super) fn of_file(path: &Path) -> Result<Named, CliError> {
         .collect();
     let input = match (policies.pop(), policies.is_empty()) {
         (Some(input), true) => input,
-        (None, _) => return Err(CliError::refused(format!("{}: holds no RoutingPolicy", path.display()))),
+        (None, _) => {
+            return Err(CliError::refused(format!(
+                "{}: holds no RoutingPolicy",
+                path.display()
+            )));
+        }
         (Some(_), false) => {
-            return Err(CliError::refused(format!("{}: holds more than one RoutingPolicy", path.display())));
+            return Err(CliError::refused(format!(
+                "{}: holds more than one RoutingPolicy",
+                path.display()
+            )));
         }
     };
     validate::refuse_invalid(&input)?;

@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 use super::source::{self, Named};
 use crate::call::{Call, block_on};
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::input::{self, Text};
 use crate::kinds;
 use crate::output::{self, CLI_VERSION};
 use crate::refusal::one_line;
 use crate::terminal::{self, Styles};
+use api::exit::Exit;
 
 /// Most lines of a file.
 const MAX_LINES: usize = 10_000;
@@ -152,7 +152,10 @@ async fn policies(
             Ok((live, _)) => Ok((tried, Some(live))),
             // A file can be tried without any server; what it changes cannot be told then.
             Err(error) if matches!(error.exit, Exit::Unreachable | Exit::NotFound) => {
-                call.tell(&format!("note: what changes is not shown: {}", error.line()));
+                call.tell(&format!(
+                    "note: what changes is not shown: {}",
+                    error.line()
+                ));
                 Ok((tried, None))
             }
             Err(error) => Err(error),
@@ -187,7 +190,10 @@ fn read(text: &Text) -> Result<Vec<(usize, Line)>, CliError> {
         }
     }
     if lines.is_empty() {
-        return Err(CliError::refused(format!("{}: holds no request", text.name)));
+        return Err(CliError::refused(format!(
+            "{}: holds no request",
+            text.name
+        )));
     }
     Ok(lines)
 }
@@ -211,12 +217,18 @@ fn test(
             .map_err(wrong)?;
         cases.push(Case {
             line: *number,
-            name: line.name.clone().unwrap_or_else(|| line.request.chars().take(MAX_SHOWN).collect()),
+            name: line
+                .name
+                .clone()
+                .unwrap_or_else(|| line.request.chars().take(MAX_SHOWN).collect()),
             expected_tier: line.tier,
             expected_model: line.model.clone(),
             changed: before.as_ref().is_some_and(|before| *before != after),
             failed: line.tier.is_some_and(|tier| tier != after.tier)
-                || line.model.as_ref().is_some_and(|model| *model != after.model),
+                || line
+                    .model
+                    .as_ref()
+                    .is_some_and(|model| *model != after.model),
             before,
             after,
         });
@@ -247,7 +259,8 @@ fn choose(policy: &Policy, line: &Line) -> Result<Chosen, String> {
     let no_time = || 0.0;
     let moment = Moment::new(now, [0; 28], &no_time, Explain::No);
     let judgement = Judgement::Rules { fallback: None };
-    let decided = decide(&prepared, judgement, &NothingKnown, moment).map_err(|none| none.to_string())?;
+    let decided =
+        decide(&prepared, judgement, &NothingKnown, moment).map_err(|none| none.to_string())?;
     Ok(Chosen {
         tier: decided.decision.selected.tier,
         model: decided.decision.selected.model.to_string(),
@@ -263,16 +276,28 @@ impl Outcome {
             } else {
                 styles.yellow("changed")
             };
-            out.push_str(&format!("{what} line {}: {}\n", case.line, one_line(&case.name)));
+            out.push_str(&format!(
+                "{what} line {}: {}\n",
+                case.line,
+                one_line(&case.name)
+            ));
             let after = format!("{} {}", case.after.tier, case.after.model);
             if let Some(before) = case.before.as_ref().filter(|_| case.changed) {
-                out.push_str(&format!("  {} {} -> {}\n", before.tier, one_line(&before.model), one_line(&after)));
+                out.push_str(&format!(
+                    "  {} {} -> {}\n",
+                    before.tier,
+                    one_line(&before.model),
+                    one_line(&after)
+                ));
             } else {
                 out.push_str(&format!("  decided {}\n", one_line(&after)));
             }
             if case.failed {
                 let tier = case.expected_tier.map(|tier| tier.to_string());
-                let expected: Vec<_> = tier.into_iter().chain(case.expected_model.clone()).collect();
+                let expected: Vec<_> = tier
+                    .into_iter()
+                    .chain(case.expected_model.clone())
+                    .collect();
                 out.push_str(&format!("  expected {}\n", one_line(&expected.join(" "))));
             }
         }
@@ -314,26 +339,49 @@ mod tests {
         let requests = "{\"request\": \"rename the button\", \"tier\": \"fast\", \"name\": \"small\"}\n\n{\"request\": \"rename the flux capacitor\", \"tier\": \"strong\"}\n";
         let requests = lines(requests).unwrap();
         let plain = policy("default@1", serde_json::json!({}));
-        let strict = policy("new.yaml", serde_json::json!({"rules": [{"id": "flux", "patterns": ["flux capacitor"], "floor": {"tier": "strong"}}]}));
+        let strict = policy(
+            "new.yaml",
+            serde_json::json!({"rules": [{"id": "flux", "patterns": ["flux capacitor"], "floor": {"tier": "strong"}}]}),
+        );
         let before = test("r.jsonl", &requests, &plain, None).unwrap();
         assert_eq!((before.failed, before.changed), (1, 0));
         let after = test("r.jsonl", &requests, &strict, Some(&plain)).unwrap();
         assert_eq!((after.failed, after.changed), (0, 1));
         let text = after.render(Styles::PLAIN);
-        assert!(text.starts_with("changed line 3: rename the flux capacitor\n  fast "), "{text}");
+        assert!(
+            text.starts_with("changed line 3: rename the flux capacitor\n  fast "),
+            "{text}"
+        );
         assert!(text.contains(" -> strong "), "{text}");
-        assert!(text.ends_with("new.yaml: 2 requests by rules alone, 0 failed, 1 changed against default@1\n"), "{text}");
+        assert!(
+            text.ends_with(
+                "new.yaml: 2 requests by rules alone, 0 failed, 1 changed against default@1\n"
+            ),
+            "{text}"
+        );
         let text = before.render(Styles::PLAIN);
-        assert!(text.contains("failed line 3") && text.contains("expected strong"), "{text}");
+        assert!(
+            text.contains("failed line 3") && text.contains("expected strong"),
+            "{text}"
+        );
     }
 
     #[test]
     fn a_bad_line_is_named() {
         for (text, expected) in [
             ("{\"request\": \"x\"}\n{\n", "r.jsonl:2: "),
-            ("{\"request\": \"x\", \"teir\": \"fast\"}", "r.jsonl:1: teir: unknown field"),
-            ("{\"request\": \"x\", \"tier\": \"huge\"}", "r.jsonl:1: tier: "),
-            ("{\"request\": \"x\", \"request\": \"y\"}", "r.jsonl:1: request: duplicate field"),
+            (
+                "{\"request\": \"x\", \"teir\": \"fast\"}",
+                "r.jsonl:1: teir: unknown field",
+            ),
+            (
+                "{\"request\": \"x\", \"tier\": \"huge\"}",
+                "r.jsonl:1: tier: ",
+            ),
+            (
+                "{\"request\": \"x\", \"request\": \"y\"}",
+                "r.jsonl:1: request: duplicate field",
+            ),
             ("[\"x\"]", "r.jsonl:1: "),
             ("\n", "r.jsonl: holds no request"),
         ] {
