@@ -3,6 +3,7 @@
 //! troubleshooting is written from this table.
 
 use crate::condition::ConditionType;
+use crate::group::Kind;
 
 /// Where a reason stands that is not, or not only, one of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -357,6 +358,40 @@ impl Reason {
             .filter(move |reason| reason.conditions().contains(&condition))
     }
 
+    /// Those of control-plane 1.3, which objects of every kind may have.
+    const COMMON: [Self; 17] = [
+        Self::Reconciled,
+        Self::Suspended,
+        Self::Deleting,
+        Self::InvalidSpec,
+        Self::ReferenceNotFound,
+        Self::Waiting,
+        Self::Progressing,
+        Self::NameTaken,
+        Self::Forbidden,
+        Self::SchemaMismatch,
+        Self::Observed,
+        Self::EngineUnavailable,
+        Self::EngineForbidden,
+        Self::ApiUnavailable,
+        Self::ObservationTimedOut,
+        Self::AllApplied,
+        Self::FieldsIgnored,
+    ];
+
+    /// Whether an object of the kind may have it: it is common, or belongs to a condition of the kind alone.
+    #[must_use]
+    pub fn fits(self, kind: Kind) -> bool {
+        let own = |condition: &ConditionType| {
+            condition.kinds().len() < Kind::ALL.len() && condition.kinds().contains(&kind)
+        };
+        match self {
+            // It stands on `Stalled` alone, which every kind has.
+            Self::StillInUse => kind == Kind::LayaModel,
+            _ => Self::COMMON.contains(&self) || self.conditions().iter().any(own),
+        }
+    }
+
     /// A reason by its word.
     #[must_use]
     pub fn by_word(word: &str) -> Option<Self> {
@@ -426,6 +461,17 @@ mod tests {
             };
             assert!(count >= least, "{condition} has {count} reasons");
         }
+    }
+
+    #[test]
+    fn every_reason_of_a_condition_fits_a_kind_and_no_foreign_one() {
+        for reason in Reason::ALL {
+            let fits = Kind::ALL.into_iter().any(|kind| reason.fits(kind));
+            assert_eq!(fits, !reason.conditions().is_empty(), "{reason}");
+        }
+        assert!(Reason::NameTaken.fits(Kind::RoutingPolicy));
+        assert!(Reason::Rejected.fits(Kind::LayaServer));
+        assert!(!Reason::Rejected.fits(Kind::LayaModel));
     }
 
     #[test]

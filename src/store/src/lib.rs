@@ -23,3 +23,8 @@ pub use records::{
     StoredDecision, StoredOutcome, StoredRow,
 };
 pub use store::{Opened, Store};
+
+/// How a SQLite file of ours is opened, checked, kept aside and read: also for files of other crates.
+pub mod file {
+    pub use crate::sqlite::{File, Layout, Readers, open, reason, suspect};
+}

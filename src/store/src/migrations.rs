@@ -13,6 +13,9 @@ pub(crate) const ALL: &[Migration] = &[Migration {
     statements: include_str!("migrations/0001_router.sql"),
 }];
 
+/// The same for SQLite, in order.
+pub(crate) const SQLITE: &[fn() -> String] = &[|| ALL[0].sqlite()];
+
 /// The number of the last step this program knows.
 pub(crate) fn newest() -> i64 {
     ALL.last().map_or(0, |last| last.number)
@@ -45,5 +48,8 @@ mod tests {
         let numbers: Vec<_> = ALL.iter().map(|step| step.number).collect();
         let wanted: Vec<_> = (1..).take(ALL.len()).collect();
         assert_eq!(numbers, wanted);
+        let sqlite: Vec<_> = SQLITE.iter().map(|step| step()).collect();
+        let each: Vec<_> = ALL.iter().map(Migration::sqlite).collect();
+        assert_eq!(sqlite, each);
     }
 }

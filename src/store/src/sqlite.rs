@@ -5,6 +5,14 @@ mod file;
 mod readers;
 mod writer;
 
-pub(crate) use file::open;
-pub(crate) use readers::Readers;
+pub use connection::{File, reason};
+pub use file::{Layout, open, suspect};
+pub use readers::Readers;
 pub(crate) use writer::start;
+
+/// What `relay.db` holds.
+pub(crate) const LAYOUT: Layout = Layout {
+    steps: crate::migrations::SQLITE,
+    start_tables: &["relay_counter", "relay_quota"],
+    newer_word: "newer",
+};

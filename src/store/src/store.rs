@@ -73,8 +73,8 @@ impl Store {
     }
 
     fn open_file(path: PathBuf, options: &StoreOptions) -> Result<Opened, OpenError> {
-        let (file, notices) = sqlite::open(&path, Timestamp::now())?;
-        let readers = sqlite::Readers::start(&path, options)?;
+        let (file, notices) = sqlite::open(&path, &sqlite::LAYOUT, Timestamp::now())?;
+        let readers = sqlite::Readers::start(&path, options.readers)?;
         let (queue, commands) = Queue::new(options);
         let (set_up, up) = watch::channel(true);
         let pending = Pending::new(commands, options.group.max(1));

@@ -3,8 +3,10 @@
 use std::process::Command;
 
 use crate::command::{cargo, output, root, run};
+use crate::crds;
 use crate::deps;
 use crate::image;
+use crate::kubernetes;
 use crate::reference;
 
 /// Runs every check and stops at the first that fails.
@@ -20,24 +22,29 @@ pub(crate) fn run_all() -> Result<(), String> {
         "-D",
         "warnings",
     ]))?;
-    // Schemas are built by nothing but the reference pages.
-    run(cargo().args([
-        "clippy",
-        "--locked",
-        "-p",
-        "api",
-        "--features",
-        "schema",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ]))?;
+    // Schemas are built by nothing but the reference pages, the kinds by what reconciles.
+    for features in ["schema", "kinds"] {
+        run(cargo().args([
+            "clippy",
+            "--locked",
+            "-p",
+            "api",
+            "--features",
+            features,
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]))?;
+    }
     // Doc tests are part of this: `cargo test` runs them for every library.
     run(cargo().args(["test", "--locked", "--workspace", "--no-fail-fast"]))?;
+    run(cargo().args(["test", "--locked", "-p", "api", "--features", "kinds"]))?;
+    crds::check()?;
     reference::check()?;
     on_postgres()?;
     replicas()?;
+    on_kubernetes()?;
     on_docker()
 }
 
@@ -72,6 +79,28 @@ fn replicas() -> Result<(), String> {
         "--ignored",
         "--nocapture",
     ]))
+}
+
+/// Tests that need a Kubernetes API: a server of our own is built, started and stopped again.
+fn on_kubernetes() -> Result<(), String> {
+    let Some(server) = kubernetes::start()? else {
+        return Ok(());
+    };
+    let tested = run(cargo()
+        .env("RELAY_TEST_KUBECONFIG", &server.kubeconfig)
+        .env("RELAY_TEST_KUBECTL", &server.kubectl)
+        .args([
+            "test",
+            "--locked",
+            "-p",
+            "end-to-end",
+            "--test",
+            "kube",
+            "--",
+            "--ignored",
+        ]));
+    let stopped = server.stop();
+    tested.and(stopped)
 }
 
 /// Tests that need a Docker Engine: the image is built, an engine of our own is started and stopped again.

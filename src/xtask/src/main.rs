@@ -3,8 +3,10 @@
 mod bench_laya;
 mod checks;
 mod command;
+mod crds;
 mod deps;
 mod image;
+mod kubernetes;
 mod load;
 mod overhead;
 mod quality;
@@ -29,9 +31,15 @@ struct Arguments {
 enum Task {
     /// Every check: format, clippy, tests, doc tests, dependency order, generated files.
     Test,
-    /// Writes the OpenAPI document and the reference pages of the HTTP API and the metrics below `docs`.
+    /// Writes the OpenAPI document and the reference pages of the HTTP API, the kinds and the metrics below `docs`.
     #[command(alias = "openapi")]
     Docs {
+        /// Compare with what is committed instead; fails when something is old.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Writes the CRDs of the five kinds to `crds`.
+    Crds {
         /// Compare with what is committed instead; fails when something is old.
         #[arg(long)]
         check: bool,
@@ -95,6 +103,8 @@ fn main() -> ExitCode {
         Task::Test => checks::run_all(),
         Task::Docs { check: true } => reference::check(),
         Task::Docs { check: false } => reference::write(),
+        Task::Crds { check: true } => crds::check(),
+        Task::Crds { check: false } => crds::write(),
         Task::Deps => deps::run(),
         Task::Image { name } if name == "laya" => image::laya(),
         Task::Image { name } => Err(format!("there is no image `{name}`; there is `laya`")),

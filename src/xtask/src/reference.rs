@@ -4,16 +4,18 @@
 use crate::command::{cargo, run};
 
 /// Tells the tests to write.
-const UPDATE: &str = "RELAY_UPDATE_DOCS";
+pub(crate) const UPDATE: &str = "RELAY_UPDATE_DOCS";
 
 /// The OpenAPI document and the page of the HTTP API need schemas, which nothing else does.
 const HTTP: [&str; 6] = ["-p", "api", "--features", "schema", "--test", "openapi"];
+/// A page per kind needs the types of the kinds.
+const KINDS: [&str; 6] = ["-p", "api", "--features", "kinds", "--test", "kind_pages"];
 /// The page of the metrics needs a router that runs.
 const METRICS: [&str; 5] = ["-p", "router", "--test", "metrics", "the_committed_page"];
 
 /// Writes them.
 pub(crate) fn write() -> Result<(), String> {
-    for part in [&HTTP[..], &METRICS[..]] {
+    for part in [&HTTP[..], &KINDS[..], &METRICS[..]] {
         run(cargo()
             .env(UPDATE, "1")
             .args(["test", "--quiet"])
@@ -24,7 +26,7 @@ pub(crate) fn write() -> Result<(), String> {
 
 /// Fails when a committed file is not what would be written.
 pub(crate) fn check() -> Result<(), String> {
-    for part in [&HTTP[..], &METRICS[..]] {
+    for part in [&HTTP[..], &KINDS[..], &METRICS[..]] {
         let mut command = cargo();
         command.env_remove(UPDATE);
         run(command.args(["test", "--quiet", "--locked"]).args(part))?;

@@ -10,6 +10,7 @@ pub mod crd;
 pub mod evaluation_gate;
 pub mod laya_model;
 pub mod laya_server;
+pub mod page;
 mod routing_policy;
 pub mod shared;
 pub mod training_run;

@@ -25,7 +25,7 @@ pub struct Reference {
     pub name: String,
 }
 
-/// Every knob of routing. What is absent has the default of routing.md.
+/// Every knob of routing; what is absent has its default.
 // The copy that `KubeSchema` makes of the struct has no `Default` of its own, hence the path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "kinds", derive(kube::CustomResource, kube::KubeSchema))]
@@ -108,48 +108,48 @@ pub struct Reference {
     default = "RoutingPolicySpec::default"
 )]
 pub struct RoutingPolicySpec {
-    /// The server that answers the questions; rules and memory only when absent.
+    /// LayaServer that answers the questions; without it rules and memory decide.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "kinds", schemars(with = "Reference"))]
     pub server_ref: Option<Reference>,
-    /// Profile in force when a request names none.
+    /// Profile in force when a request names none: economy, balanced, quality, critical, or one of profiles.
     #[cfg_attr(feature = "kinds", schemars(length(min = 1, max = 128)))]
     pub profile: String,
-    /// Own profiles, at most 8.
+    /// Own profiles.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "kinds", schemars(length(max = 8)))]
     #[cfg_attr(feature = "kinds", x_kube(merge_strategy = ListMerge::Map(vec!["name".into()])))]
     pub profiles: Vec<ProfileSpec>,
-    /// Tiers whose models replace the built-in ones.
+    /// Tiers whose models replace the built-in ones; a tier that is not named keeps its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "kinds", schemars(length(min = 1, max = 4)))]
     #[cfg_attr(feature = "kinds", x_kube(merge_strategy = ListMerge::Map(vec!["name".into()])))]
     pub tiers: Vec<TierSpec>,
-    /// What is known of models, at most 256.
+    /// What is known of models. With one entry or more, every model of tiers needs one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "kinds", schemars(length(max = 256)))]
     #[cfg_attr(feature = "kinds", x_kube(merge_strategy = ListMerge::Map(vec!["ref".into()])))]
     pub models: Vec<ModelSpec>,
-    /// Providers used when a request names none, at most 64.
+    /// Providers with credentials, used when a request names none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "kinds", schemars(length(max = 64), inner(length(min = 1, max = 128), regex(pattern = KEY))))]
     #[cfg_attr(feature = "kinds", x_kube(merge_strategy = ListMerge::Set))]
     pub providers: Vec<String>,
-    /// What savings are measured against.
+    /// provider/model that savings are measured against; the first strong one when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "kinds", schemars(with = "ModelRef"))]
     pub baseline: Option<ModelRef>,
-    /// Added rules, at most 128.
+    /// Rules beside the built-in ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "kinds", schemars(length(max = 128)))]
     #[cfg_attr(feature = "kinds", x_kube(merge_strategy = ListMerge::Map(vec!["id".into()])))]
     pub rules: Vec<RuleSpec>,
-    /// Built-in rules that are switched off, at most 16.
+    /// Built-in rules that are switched off.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "kinds", schemars(length(max = 16), inner(length(min = 1, max = 128), regex(pattern = KEY))))]
     #[cfg_attr(feature = "kinds", x_kube(merge_strategy = ListMerge::Set))]
     pub disabled_rules: Vec<String>,
-    /// Edits of keyword groups, at most 128.
+    /// Changes to groups of keywords.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "kinds", schemars(length(max = 128)))]
     #[cfg_attr(feature = "kinds", x_kube(merge_strategy = ListMerge::Map(vec!["id".into()])))]
@@ -158,7 +158,7 @@ pub struct RoutingPolicySpec {
     pub thresholds: ThresholdsSpec,
     /// Waits for the decision model.
     pub deadlines: DeadlinesSpec,
-    /// Weighted failures until a task moves up, 0..=20; 0 = never.
+    /// Weighted failures until a task moves up; 0 = never.
     #[cfg_attr(feature = "kinds", schemars(range(max = 20)))]
     pub escalate_after_failures: u32,
     /// Whether tools that are not needed are switched off.
@@ -175,7 +175,7 @@ pub struct RoutingPolicySpec {
     pub cost_basis: CostBasisSpec,
     /// What happens when nothing reaches the floor.
     pub on_floor_unmet: OnFloorUnmetSpec,
-    /// What is left of each provider's plan, at most 64.
+    /// What is left of each provider's plan.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "kinds", schemars(length(max = 64)))]
     #[cfg_attr(feature = "kinds", x_kube(merge_strategy = ListMerge::Map(vec!["provider".into()])))]
@@ -218,7 +218,7 @@ impl Default for RoutingPolicySpec {
 #[cfg_attr(feature = "kinds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProfileSpec {
-    /// Not the name of a built-in profile.
+    /// How requests name it; not the name of a built-in profile.
     #[cfg_attr(feature = "kinds", schemars(length(min = 1, max = 128), regex(pattern = KEY)))]
     pub name: String,
     /// Weight of success.
@@ -238,9 +238,9 @@ pub struct ProfileSpec {
 #[cfg_attr(feature = "kinds", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TierSpec {
-    /// Which.
+    /// The tier.
     pub name: Tier,
-    /// 1 to 32 references.
+    /// provider/model, best first; a model stands in one tier only.
     #[cfg_attr(
         feature = "kinds",
         schemars(length(min = 1, max = 32), inner(length(min = 1)))
@@ -256,32 +256,32 @@ pub struct ModelSpec {
     /// `provider/model`.
     #[serde(rename = "ref")]
     pub model: ModelRef,
-    /// Tokens it can hold.
+    /// Tokens it can hold; conversations that do not fit exclude it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "kinds",
         schemars(with = "u64", range(max = 9_223_372_036_854_775_807_u64))
     )]
     pub context_window: Option<u64>,
-    /// Efforts it supports, 1 to 8; all five when absent.
+    /// Efforts it supports; all five when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "kinds",
         schemars(with = "Vec<Effort>", length(min = 1, max = 8))
     )]
     pub efforts: Option<EffortSet>,
-    /// What it can do.
+    /// What it can do; taken to be all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "kinds",
         schemars(with = "Vec<routing::registry::Capability>", length(max = 8))
     )]
     pub capabilities: Option<Capabilities>,
-    /// USD per million tokens.
+    /// USD per million tokens; without them its cost stays unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "kinds", schemars(with = "PricesSpec"))]
     pub prices: Option<PricesSpec>,
-    /// Not to be used.
+    /// Never chosen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub disabled: bool,
 }
@@ -291,19 +291,19 @@ pub struct ModelSpec {
 #[cfg_attr(feature = "kinds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PricesSpec {
-    /// Read.
+    /// Price of what is read.
     pub input: Decimal,
-    /// Read from the cache; the price of `input` when absent.
+    /// Price of what is read from the prompt cache; that of input when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "kinds", schemars(with = "Decimal"))]
     pub cached_input: Option<Decimal>,
-    /// Written to the cache.
+    /// Price of what is written to the prompt cache; that of input when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "kinds", schemars(with = "Decimal"))]
     pub cache_write: Option<Decimal>,
-    /// Written.
+    /// Price of what is written, thinking included.
     pub output: Decimal,
-    /// When they held, `YYYY-MM-DD`.
+    /// Day they were read, as 2026-11-30; after 90 days there is a warning.
     #[cfg_attr(feature = "kinds", schemars(length(min = 10, max = 10), extend("format" = "date")))]
     pub as_of: String,
     /// Where they were read.
@@ -316,23 +316,23 @@ pub struct PricesSpec {
 #[cfg_attr(feature = "kinds", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RuleSpec {
-    /// Not the id of a built-in rule.
+    /// Decisions and metrics name it; not the id of a built-in rule.
     #[cfg_attr(feature = "kinds", schemars(length(min = 1, max = 128), regex(pattern = KEY)))]
     pub id: String,
-    /// 1 to 32 terms of at most 256 characters.
+    /// Terms, one of which fires the rule.
     #[cfg_attr(
         feature = "kinds",
         schemars(length(min = 1, max = 32), inner(length(min = 1, max = 256)))
     )]
     pub patterns: Vec<String>,
-    /// At most 32 terms around which a match does not count.
+    /// Terms inside which a match does not count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(
         feature = "kinds",
         schemars(length(max = 32), inner(length(min = 1, max = 256)))
     )]
     pub unless: Vec<String>,
-    /// A note for people: which languages the patterns cover; at most 32.
+    /// A note for people: which languages the patterns cover.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(
         feature = "kinds",
@@ -343,7 +343,7 @@ pub struct RuleSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "kinds", schemars(with = "FloorSpec"))]
     pub floor: Option<FloorSpec>,
-    /// A note for people, at most 1024 characters.
+    /// A note for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "kinds", schemars(with = "String", length(max = 1024)))]
     pub note: Option<String>,
@@ -354,15 +354,15 @@ pub struct RuleSpec {
 #[cfg_attr(feature = "kinds", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FloorSpec {
-    /// Capability.
+    /// Least tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "kinds", schemars(with = "Tier"))]
     pub tier: Option<Tier>,
-    /// Thinking.
+    /// Least effort.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "kinds", schemars(with = "Effort"))]
     pub effort: Option<Effort>,
-    /// Check.
+    /// Least validation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "kinds", schemars(with = "Validation"))]
     pub validation: Option<Validation>,
@@ -373,24 +373,24 @@ pub struct FloorSpec {
 #[cfg_attr(feature = "kinds", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct KeywordSpec {
-    /// Id of the group.
+    /// The group, for example topic.payment.
     #[cfg_attr(feature = "kinds", schemars(length(min = 1, max = 128), regex(pattern = KEY)))]
     pub id: String,
-    /// Terms to add, at most 256.
+    /// Terms to add.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(
         feature = "kinds",
         schemars(length(max = 256), inner(length(min = 1, max = 256)))
     )]
     pub any: Vec<String>,
-    /// Terms around which a match does not count, at most 256.
+    /// Terms inside which a match does not count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(
         feature = "kinds",
         schemars(length(max = 256), inner(length(min = 1, max = 256)))
     )]
     pub unless: Vec<String>,
-    /// Terms to take away, at most 256.
+    /// Terms to take away.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(
         feature = "kinds",
@@ -430,10 +430,10 @@ impl Default for ThresholdsSpec {
 #[cfg_attr(feature = "kinds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct DeadlinesSpec {
-    /// For one request, 100..=60 000 ms.
+    /// For one request.
     #[cfg_attr(feature = "kinds", schemars(range(min = 100, max = 60_000)))]
     pub timeout_millis: u32,
-    /// Until an open breaker lets one request try, 1..=3600 s.
+    /// Until an open breaker lets one request try.
     #[cfg_attr(feature = "kinds", schemars(range(min = 1, max = 3600)))]
     pub breaker_seconds: u32,
 }
@@ -452,13 +452,13 @@ impl Default for DeadlinesSpec {
 #[cfg_attr(feature = "kinds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct QuotaSpec {
-    /// Which provider.
+    /// The provider.
     #[cfg_attr(feature = "kinds", schemars(length(min = 1, max = 128), regex(pattern = KEY)))]
     pub provider: String,
-    /// How much is left.
+    /// Share that is left.
     #[serde(default = "whole")]
     pub share: Ratio,
-    /// USD per UTC day.
+    /// USD per UTC day; no bound when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "kinds", schemars(with = "Decimal"))]
     pub budget_per_day: Option<Decimal>,
@@ -473,11 +473,11 @@ fn whole() -> Ratio {
 #[cfg_attr(feature = "kinds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PrivacySpec {
-    /// `Full` in `relayd local`, `Hashed` in `relayd router` when absent.
+    /// How much text is kept; Full in relayd local, Hashed in relayd router when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "kinds", schemars(with = "RequestTextSpec"))]
     pub request_text: Option<RequestTextSpec>,
-    /// 1..=3650.
+    /// Days that records are kept.
     #[cfg_attr(feature = "kinds", schemars(range(min = 1, max = 3650)))]
     pub retention_days: u32,
 }

@@ -85,7 +85,7 @@ pub(super) const NO_FIELD: &str = "<nil>";
 
 impl Cause {
     /// A cause that shows the value it is about. `detail` may be empty.
-    pub(super) fn with_value(reason: CauseReason, field: String, value: &Value, detail: &str) -> Self {
+    pub(crate) fn with_value(reason: CauseReason, field: String, value: &Value, detail: &str) -> Self {
         let shown = go_text::bad_value(value);
         let message = match detail {
             "" => format!("{}: {shown}", reason.words()),
@@ -95,7 +95,7 @@ impl Cause {
     }
 
     /// A cause that does not show the value. `detail` may be empty.
-    pub(super) fn without_value(reason: CauseReason, field: String, detail: &str) -> Self {
+    pub(crate) fn without_value(reason: CauseReason, field: String, detail: &str) -> Self {
         let message = match detail {
             "" => reason.words().to_owned(),
             _ => format!("{}: {detail}", reason.words()),

@@ -211,7 +211,11 @@ impl Definition {
 
     /// An object of another kind is refused for that alone.
     fn check_type_meta(&self, object: &Value) -> Vec<Cause> {
-        let expected = [("kind", self.kind.clone()), ("apiVersion", format!("{}/{}", self.group, self.version))];
+        let version = match self.group.as_str() {
+            "" => self.version.clone(),
+            group => format!("{group}/{}", self.version),
+        };
+        let expected = [("kind", self.kind.clone()), ("apiVersion", version)];
         expected
             .into_iter()
             .filter_map(|(field, wanted)| {

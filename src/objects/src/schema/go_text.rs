@@ -72,9 +72,9 @@ pub(super) fn number_v(number: &Number) -> String {
     }
 }
 
-/// `%v` of a `float64`: shortest digits, with an exponent below 1e-4 and from 1e21.
+/// `%v` of a `float64`: shortest digits, with an exponent below 1e-4 and from 1e6.
 pub(super) fn float_v(value: f64) -> String {
-    exponent_form(value, -4, 21, Exponent::TwoDigits)
+    exponent_form(value, -4, 6, Exponent::TwoDigits)
 }
 
 /// How an exponent is padded.
@@ -227,9 +227,10 @@ mod tests {
             (json!(1.5), "1.5"),
             (json!(0.0001), "0.0001"),
             (json!(0.00001), "1e-05"),
-            (json!(1e20), "100000000000000000000"),
+            (json!(123_456.5), "123456.5"),
+            (json!(1e6), "1e+06"),
             (json!(1.5e21), "1.5e+21"),
-            (json!(u64::MAX), "18446744073709552000"),
+            (json!(u64::MAX), "1.8446744073709552e+19"),
         ] {
             assert_eq!(bad_value(&number), printed, "{number}");
         }
@@ -238,8 +239,8 @@ mod tests {
     #[test]
     fn compound_values_are_json_with_sorted_keys_and_escaped_angles() {
         assert_eq!(
-            bad_value(&json!({"b": [1, null, true], "a": "<&>\u{2028}\u{1}", "c": 2.0, "d": 1e-7})),
-            "{\"a\":\"\\u003c\\u0026\\u003e\\u2028\\u0001\",\"b\":[1,null,true],\"c\":2,\"d\":1e-7}"
+            bad_value(&json!({"b": [1, null, true], "a": "<&>\u{2028}\u{1}", "c": 2.0, "d": 1e-7, "e": 1e20})),
+            "{\"a\":\"\\u003c\\u0026\\u003e\\u2028\\u0001\",\"b\":[1,null,true],\"c\":2,\"d\":1e-7,\"e\":100000000000000000000}"
         );
         assert_eq!(bad_value(&Value::Null), "null");
         assert_eq!(bad_value(&json!(true)), "true");

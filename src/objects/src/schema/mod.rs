@@ -23,3 +23,6 @@ mod unknown;
 pub use cause::{Cause, CauseReason};
 pub use definition::{Column, Definition, Scale};
 pub use error::DefinitionError;
+
+#[cfg(test)]
+mod tests;

@@ -33,8 +33,10 @@ fn wait_for_others(looked: i32) -> bool {
 }
 
 /// A connection and the file it is to.
-pub(crate) struct File {
-    pub(crate) raw: rusqlite::Connection,
+#[derive(Debug)]
+pub struct File {
+    /// For statements of one's own.
+    pub raw: rusqlite::Connection,
     path: PathBuf,
     /// Whether an answer ever said that the file is damaged.
     damaged: Cell<bool>,
@@ -42,7 +44,10 @@ pub(crate) struct File {
 
 impl File {
     /// Connects to a file that exists.
-    pub(crate) fn connect(path: &Path) -> rusqlite::Result<Self> {
+    ///
+    /// # Errors
+    /// When the system or SQLite refuses.
+    pub fn connect(path: &Path) -> rusqlite::Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut raw = rusqlite::Connection::open_with_flags(path, flags)?;
         raw.busy_handler(Some(wait_for_others))?;
@@ -55,7 +60,10 @@ impl File {
     }
 
     /// Sets what every connection needs. Changes the file to WAL if it is not.
-    pub(crate) fn set_up(&self) -> rusqlite::Result<()> {
+    ///
+    /// # Errors
+    /// When the file is not writable or no database.
+    pub fn set_up(&self) -> rusqlite::Result<()> {
         self.raw.execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
              PRAGMA temp_store = MEMORY; PRAGMA cache_size = -8192; PRAGMA journal_size_limit = 67108864; \
@@ -146,7 +154,8 @@ fn owned(text: &[u8]) -> String {
 }
 
 /// An error without the statement, in words a person knows.
-pub(crate) fn reason(error: &rusqlite::Error) -> String {
+#[must_use]
+pub fn reason(error: &rusqlite::Error) -> String {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "no space left on the disk".to_owned(),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {

@@ -13,7 +13,6 @@ use rusqlite::ffi::ErrorCode;
 
 use super::connection::{BUSY, File, reason};
 use crate::error::OpenError;
-use crate::migrations;
 use crate::options::Notice;
 
 /// A file up to this size is read through when it is opened.
@@ -22,6 +21,23 @@ const CHECKED_WHOLE: u64 = 8 << 20;
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// What SQLite keeps beside its file.
 const COMPANIONS: [&str; 2] = ["-wal", "-shm"];
+
+/// What a file is expected to hold, and how one that does not is called when it is kept aside.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout {
+    /// Statements of each step, the first being version 1. A step that was released is never changed.
+    pub steps: &'static [fn() -> String],
+    /// Tables that are read through at each start, however large the file is.
+    pub start_tables: &'static [&'static str],
+    /// What is put between the name and the time of a file of a newer version; a damaged one has `damaged`.
+    pub newer_word: &'static str,
+}
+
+impl Layout {
+    fn newest(&self) -> i64 {
+        i64::try_from(self.steps.len()).unwrap_or(i64::MAX)
+    }
+}
 
 /// Why a file cannot be used as it is.
 enum Unusable {
@@ -35,7 +51,11 @@ enum Unusable {
 ///
 /// # Errors
 /// When file or folder cannot be made, read or written, or another process keeps it locked.
-pub(crate) fn open(path: &Path, now: Timestamp) -> Result<(File, Vec<Notice>), OpenError> {
+pub fn open(
+    path: &Path,
+    layout: &Layout,
+    now: Timestamp,
+) -> Result<(File, Vec<Notice>), OpenError> {
     let refused = |reason: String| OpenError::File {
         path: path.to_owned(),
         reason,
@@ -50,14 +70,14 @@ pub(crate) fn open(path: &Path, now: Timestamp) -> Result<(File, Vec<Notice>), O
     let gate = Gate::new(path).map_err(told)?;
     let _turn = gate.enter().map_err(told)?;
     let mut notices = Vec::new();
-    if let Err(unusable) = inspect(path) {
+    if let Err(unusable) = inspect(path, layout) {
         notices.push(set_aside(path, unusable, now).map_err(refused)?);
     }
-    match up_to_date(path) {
+    match up_to_date(path, layout) {
         Ok(file) => Ok((file, notices)),
         Err(unusable) if notices.is_empty() => {
             notices.push(set_aside(path, unusable, now).map_err(refused)?);
-            match up_to_date(path) {
+            match up_to_date(path, layout) {
                 Ok(file) => Ok((file, notices)),
                 Err(Unusable::SetAside { reason, .. } | Unusable::Refused(reason)) => {
                     Err(refused(reason))
@@ -135,7 +155,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Looks whether an existing file is whole and of a version we know, as far as that takes little time.
-fn inspect(path: &Path) -> Result<(), Unusable> {
+fn inspect(path: &Path, layout: &Layout) -> Result<(), Unusable> {
     let size = match fs::metadata(path) {
         Ok(found) => found.len(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -149,16 +169,16 @@ fn inspect(path: &Path) -> Result<(), Unusable> {
         .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
         .map_err(|error| unusable(&error))?;
     let version = version(&file)?;
-    if version > migrations::newest() {
+    if version > layout.newest() {
         let reason = format!(
             "it is of version {version}, this program knows {}",
-            migrations::newest()
+            layout.newest()
         );
-        let word = "newer";
+        let word = layout.newer_word;
         return Err(Unusable::SetAside { word, reason });
     }
     if thorough || version > 0 {
-        check(&file, thorough)?;
+        check(&file, layout, thorough)?;
     }
     if thorough {
         let _ = fs::remove_file(suspect);
@@ -170,7 +190,7 @@ fn inspect(path: &Path) -> Result<(), Unusable> {
 pub(super) const SUSPECT: &str = ".suspect";
 
 /// Notes that the file gave wrong answers, so that the next start reads it through.
-pub(super) fn suspect(path: &Path) {
+pub fn suspect(path: &Path) {
     let _ = private(&beside(path, SUSPECT));
 }
 
@@ -181,19 +201,19 @@ fn version(file: &File) -> Result<i64, Unusable> {
 }
 
 /// Reads everything, or the tables that start-up needs.
-fn check(file: &File, thorough: bool) -> Result<(), Unusable> {
-    let checks: &[&str] = if thorough {
-        &["PRAGMA quick_check(1)"]
+fn check(file: &File, layout: &Layout, thorough: bool) -> Result<(), Unusable> {
+    let checks: Vec<String> = if thorough {
+        vec!["PRAGMA quick_check(1)".to_owned()]
     } else {
-        &[
-            "PRAGMA quick_check('relay_counter')",
-            "PRAGMA quick_check('relay_quota')",
-        ]
+        let tables = layout.start_tables.iter();
+        tables
+            .map(|table| format!("PRAGMA quick_check('{table}')"))
+            .collect()
     };
     for sql in checks {
         let said: String = file
             .raw
-            .query_row(sql, [], |row| row.get(0))
+            .query_row(&sql, [], |row| row.get(0))
             .map_err(|error| unusable(&error))?;
         if said != "ok" {
             return Err(damaged("it is damaged"));
@@ -246,18 +266,21 @@ fn set_aside(path: &Path, unusable: Unusable, now: Timestamp) -> Result<Notice, 
 }
 
 /// Connects, makes the file if there is none, and takes the steps it lacks.
-fn up_to_date(path: &Path) -> Result<File, Unusable> {
+fn up_to_date(path: &Path, layout: &Layout) -> Result<File, Unusable> {
     let made = private(path).and_then(|file| file.set_permissions(Permissions::from_mode(0o600)));
     made.map_err(|error| Unusable::Refused(error.to_string()))?;
     let told = |error: rusqlite::Error| unusable(&error);
     let file = File::connect(path).map_err(told)?;
     file.set_up().map_err(told)?;
     file.raw.execute_batch("BEGIN IMMEDIATE").map_err(told)?;
-    for step in migrations::missing(version(&file)?) {
-        file.raw.execute_batch(&step.sqlite()).map_err(told)?;
-        file.raw
-            .pragma_update(None, "user_version", step.number)
-            .map_err(told)?;
+    let done = version(&file)?;
+    for (step, number) in layout.steps.iter().zip(1_i64..) {
+        if number > done {
+            file.raw.execute_batch(&step()).map_err(told)?;
+            file.raw
+                .pragma_update(None, "user_version", number)
+                .map_err(told)?;
+        }
     }
     file.raw.execute_batch("COMMIT").map_err(told)?;
     Ok(file)

@@ -9,7 +9,6 @@ use tokio::sync::oneshot;
 
 use super::connection::{File, now};
 use crate::error::{OpenError, StoreError};
-use crate::options::StoreOptions;
 use crate::sql::Read;
 
 /// Reads that may wait for each thread.
@@ -18,7 +17,8 @@ const WAITING_PER_THREAD: usize = 256;
 type Job = Box<dyn FnOnce(&mut File) + Send>;
 
 /// The entrance to the reading threads; they end when it is dropped.
-pub(crate) struct Readers {
+#[derive(Debug)]
+pub struct Readers {
     /// Nothing after it was closed.
     jobs: Mutex<Option<mpsc::SyncSender<Job>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -29,8 +29,8 @@ impl Readers {
     ///
     /// # Errors
     /// When the file cannot be opened again, or the system has no thread for us.
-    pub(crate) fn start(path: &Path, options: &StoreOptions) -> Result<Self, OpenError> {
-        let threads = options.readers.max(1);
+    pub fn start(path: &Path, threads: usize) -> Result<Self, OpenError> {
+        let threads = threads.max(1);
         let (jobs, queue) = mpsc::sync_channel::<Job>(threads * WAITING_PER_THREAD);
         let queue = Arc::new(Mutex::new(queue));
         let mut running = Vec::new();
@@ -64,30 +64,38 @@ impl Readers {
 
     /// Reads on one of the threads. Where the caller goes away first, the read is not begun.
     pub(crate) async fn read<R: Read>(&self, read: R) -> Result<R::Answer, StoreError> {
+        let job = move |file: &mut File| now(read.read(file)).map_err(|error| error.at(R::WHAT));
+        self.run(R::WHAT, job).await?
+    }
+
+    /// Runs something on one of the threads. Where the caller goes away first, it is not begun.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`] when too many wait, [`StoreError::Away`] when it was closed or the job panicked.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        job: impl FnOnce(&mut File) -> T + Send + 'static,
+    ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         let job: Job = Box::new(move |file| {
             if !reply.is_closed() {
-                let read = now(read.read(file)).map_err(|error| error.at(R::WHAT));
-                let _ = reply.send(read);
+                let _ = reply.send(job(file));
             }
         });
         let jobs = locked(&self.jobs).clone();
-        let closed = || StoreError::Away {
-            what: R::WHAT,
-            reason: "it was closed".to_owned(),
+        let away = |reason: &str| StoreError::Away {
+            what,
+            reason: reason.to_owned(),
         };
-        jobs.ok_or_else(closed)?
+        jobs.ok_or_else(|| away("it was closed"))?
             .try_send(job)
-            .map_err(|_| StoreError::Full { what: R::WHAT })?;
-        let gone = |_| StoreError::Away {
-            what: R::WHAT,
-            reason: "the read was given up".to_owned(),
-        };
-        answer.await.map_err(gone)?
+            .map_err(|_| StoreError::Full { what })?;
+        answer.await.map_err(|_| away("the read was given up"))
     }
 
     /// Ends the threads, and with them their connections. Blocks until they have ended.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         drop(locked(&self.jobs).take());
         for thread in std::mem::take(&mut *locked(&self.threads)) {
             if thread.join().is_err() {
@@ -115,6 +123,7 @@ mod tests {
     use super::*;
     use crate::error::SqlError;
     use crate::sql::Connection;
+    use crate::sqlite::LAYOUT;
 
     struct Panics(bool);
 
@@ -133,12 +142,8 @@ mod tests {
     async fn a_read_that_panics_fails_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("relay.db");
-        drop(crate::sqlite::open(&path, Timestamp::UNIX_EPOCH).unwrap());
-        let options = StoreOptions {
-            readers: 1,
-            ..StoreOptions::default()
-        };
-        let readers = Readers::start(&path, &options).unwrap();
+        drop(crate::sqlite::open(&path, &LAYOUT, Timestamp::UNIX_EPOCH).unwrap());
+        let readers = Readers::start(&path, 1).unwrap();
         let gone = readers.read(Panics(true)).await;
         assert!(matches!(gone, Err(StoreError::Away { .. })), "{gone:?}");
         assert_eq!(readers.read(Panics(false)).await, Ok(1));

@@ -116,7 +116,8 @@ mod tests {
     fn no_step_walks_over_a_table() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("relay.db");
-        let (file, _) = crate::sqlite::open(&path, Timestamp::UNIX_EPOCH).unwrap();
+        let (file, _) =
+            crate::sqlite::open(&path, &crate::sqlite::LAYOUT, Timestamp::UNIX_EPOCH).unwrap();
         for (name, sql) in [
             ("snapshots", Aged::Snapshots.sql()),
             ("events", Aged::Events.sql()),

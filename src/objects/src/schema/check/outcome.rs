@@ -89,6 +89,18 @@ impl Fault {
         }
     }
 
+    /// A multiple of nothing: a factor below one loses its fraction where the value is an integer, as there.
+    pub(super) fn factor_is_zero(name: String) -> Self {
+        let text = format!("factor MultipleOf declared for {name} must be positive: 0");
+        Self {
+            detail: text.clone(),
+            text,
+            name: Some(name),
+            reason: CauseReason::Invalid,
+            shown: Shown::Value(json!(0)),
+        }
+    }
+
     /// A fault of a junctor, which names its field in the text alone.
     pub(super) fn of_junctor(text: String) -> Self {
         Self {

@@ -149,12 +149,13 @@ fn check_format(node: &Node, path: &Path<'_>, text: &str) -> Outcome {
 
 fn check_number(node: &Node, path: &Path<'_>, value: &Value) -> Outcome {
     let mut outcome = Outcome { passed: 1, ..Outcome::default() };
-    let mut invalid = |said: String| outcome.add(Fault::invalid(path.dotted(), value.clone(), &said));
-    if let Some(factor) = node.multiple_of
-        && !is_multiple(value, factor)
-    {
-        invalid(format!("should be a multiple of {}", limit_text(value, factor)));
+    if node.multiple_of.is_some_and(|factor| value.is_i64() && factor as i64 == 0) {
+        outcome.add(Fault::factor_is_zero(path.dotted()));
+    } else if let Some(factor) = node.multiple_of.filter(|factor| !is_multiple(value, *factor)) {
+        let said = format!("should be a multiple of {}", limit_text(value, factor));
+        outcome.add(Fault::invalid(path.dotted(), value.clone(), &said));
     }
+    let mut invalid = |said: String| outcome.add(Fault::invalid(path.dotted(), value.clone(), &said));
     if let Some(bound) = node.minimum.filter(|bound| !holds(value, bound, Side::Lower)) {
         let words = if bound.reach == Reach::Exclusive { "greater than" } else { "greater than or equal to" };
         invalid(format!("should be {words} {}", limit_text(value, bound.limit)));

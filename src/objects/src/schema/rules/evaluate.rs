@@ -12,7 +12,7 @@ use super::super::path::Path;
 use super::compile::{Rule, RuleReason, Transition};
 use super::engine::{Engine, OLD_SELF, OLD_SELF_SORTED, SELF, SELF_SORTED, evaluate};
 use super::fault;
-use super::value::{Order, convert, convert_root};
+use super::value::{Order, convert, convert_root, mismatch};
 
 /// The longest text that a `messageExpression` may make.
 const MESSAGE_MAX_BYTES: usize = 5 * 1024;
@@ -123,7 +123,10 @@ fn check_here(
             Ok(Cel::Bool(true)) => continue,
             Ok(Cel::Bool(false)) => None,
             Ok(other) => Some(format!("result is {:?}, not a boolean, evaluating rule: {}", other.type_of(), rule.title)),
-            Err(error) => Some(fault::text(&error, &rule.title)),
+            Err(error) => Some(match mismatch(node, value) {
+                Some(problem) => format!("{problem} evaluating rule: {}", rule.title),
+                None => fault::text(&error, &rule.title),
+            }),
         };
         let field = path.bracketed();
         match broken {

@@ -1,0 +1,123 @@
+//! From a value to the set of fields it names, and from the set of an old schema to that of the present one.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::element::PathElement;
+use super::item::element_of;
+use super::set::{FieldSet, Mark, Node};
+use super::shape::{DEDUCED, Grain, Items, List, Map, Shape, TypeId, View};
+
+/// Every leaf and list item that an object names.
+pub(super) fn members(shape: &Shape, object: &Value) -> FieldSet {
+    mark_of(shape, shape.root(), object).below
+}
+
+fn mark_of(shape: &Shape, type_: TypeId, value: &Value) -> Mark {
+    let leaf = Mark { member: true, below: FieldSet::default() };
+    match (shape.view(type_, Some(value)), value) {
+        (View::Scalar(_), _) => leaf,
+        (View::List(List { items: Items::Atomic, .. }), _) => leaf,
+        (View::Map(Map { grain: Grain::Atomic, .. }), _) => leaf,
+        (View::List(list), Value::Array(items)) => items_of(shape, list, items),
+        (View::Map(map), Value::Object(fields)) => {
+            let mut mark = Mark::default();
+            for (name, value) in fields {
+                let Some(type_) = map.field(name) else { continue };
+                let mut child = mark_of(shape, type_, value);
+                let empty = value.is_null() || value.as_object().is_some_and(|map| map.is_empty());
+                child.member |= empty || !map.fields.contains_key(name.as_str());
+                mark.below.add(map.element(name), child);
+            }
+            mark
+        }
+        _ => Mark::default(),
+    }
+}
+
+fn items_of(shape: &Shape, list: &List, items: &[Value]) -> Mark {
+    let mut by_element: BTreeMap<PathElement, (&Value, usize)> = BTreeMap::new();
+    for item in items {
+        if let Ok(element) = element_of(list, item) {
+            by_element.entry(element).or_insert((item, 0)).1 += 1;
+        }
+    }
+    let mut mark = Mark::default();
+    for (element, (item, times)) in by_element {
+        // Of items with the same key only the place is owned.
+        let mut child = if times == 1 { mark_of(shape, list.element, item) } else { Mark::default() };
+        child.member = true;
+        mark.below.add(element, child);
+    }
+    mark
+}
+
+/// The set, with the schema's fields on the way to a member as members too: `a.b.c` also owns `a` where `a` is a field
+/// of a struct, and not where it is the key of a map.
+pub(super) fn with_named_parents(shape: &Shape, set: &FieldSet) -> FieldSet {
+    named_parents(shape, Some(shape.root()), set)
+}
+
+fn named_parents(shape: &Shape, type_: Option<TypeId>, set: &FieldSet) -> FieldSet {
+    let type_ = type_.map(|type_| shape.get(type_));
+    let map = type_.and_then(|type_| type_.map.as_ref());
+    let list = type_.and_then(|type_| type_.list.as_ref());
+    FieldSet::from_nodes(set.nodes().iter().map(|node| {
+        let (named, below) = match &node.element {
+            PathElement::Field(name) => (
+                map.is_some_and(|map| map.fields.contains_key(name)),
+                map.and_then(|map| map.field(name)),
+            ),
+            PathElement::Key(_) => (false, list.map(|list| list.element)),
+            PathElement::Value(_) | PathElement::Index(_) => (false, None),
+        };
+        Node {
+            element: node.element.clone(),
+            member: node.member || (named && !node.below.is_empty()),
+            below: named_parents(shape, below, &node.below),
+        }
+    }))
+}
+
+/// The set after its places became atomic: who owned something below owns the place. `None` when nothing changed.
+pub(super) fn reconcile(shape: &Shape, set: &FieldSet) -> Option<FieldSet> {
+    collapse(shape, shape.root(), set)
+}
+
+fn collapse(shape: &Shape, type_: TypeId, set: &FieldSet) -> Option<FieldSet> {
+    let type_ = shape.get(type_);
+    let child_type = |element: &PathElement| match (&type_.map, &type_.list, element) {
+        (Some(map), _, PathElement::Field(name)) => map.field(name),
+        (Some(map), _, _) => map.others,
+        (None, Some(list), _) => Some(list.element),
+        (None, None, _) => None,
+    };
+    let mut changed = false;
+    let nodes: Vec<Node> = set
+        .nodes()
+        .iter()
+        .map(|node| {
+            let new = child_type(&node.element).and_then(|type_| collapse_node(shape, type_, node));
+            changed |= new.is_some();
+            new.unwrap_or_else(|| node.clone())
+        })
+        .collect();
+    changed.then(|| FieldSet::from_nodes(nodes))
+}
+
+fn collapse_node(shape: &Shape, type_: TypeId, node: &Node) -> Option<Node> {
+    let found = shape.get(type_);
+    let whole = Node { member: true, below: FieldSet::default(), element: node.element.clone() };
+    match (&found.map, &found.scalar, &found.list) {
+        (Some(_), ..) if type_ == DEDUCED => None,
+        (Some(map), ..) if map.others == Some(DEDUCED) && map.fields.is_empty() => None,
+        (Some(Map { grain: Grain::Atomic, .. }), ..) => (!node.below.is_empty()).then_some(whole),
+        (None, None, Some(List { items: Items::Atomic, .. })) => {
+            (!node.below.is_empty()).then_some(whole)
+        }
+        (Some(_), ..) | (None, None, Some(_)) => collapse(shape, type_, &node.below)
+            .map(|below| Node { element: node.element.clone(), member: node.member, below }),
+        _ => None,
+    }
+}

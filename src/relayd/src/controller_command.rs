@@ -1,0 +1,144 @@
+//! `relayd controller`: the reconcilers over the objects of a cluster.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use controller::client::Deadlines;
+use controller::clock::SystemClock;
+use controller::faults::FaultPoints;
+use controller::fence::Fence;
+use controller::metrics::ControllerMetrics;
+use controller::{Controller, ControllerParts, Namespaces};
+use prometheus::Registry;
+use service::config::{Effective, Layers, Setting, Source};
+use service::listen::{ListenAddress, PortTaken, bind};
+use service::runtime::{RuntimeBuilder, Signals};
+use service::telemetry::{self, LogFormat, LogLevel, ProcessMetrics};
+
+use crate::ControllerFlags;
+use crate::cluster;
+use crate::error::RelaydError;
+use crate::router_command::{build, environment};
+use crate::settings::{ClusterAddress, PREFIX, configuration_file, loopback, one, read_file};
+
+/// Everything `relayd controller` can be told.
+struct ControllerSettings {
+    kubeconfig: Option<PathBuf>,
+    namespaces: Vec<String>,
+    admin_listen: Setting<ListenAddress>,
+    log_format: LogFormat,
+    log_level: LogLevel,
+    effective: Effective,
+}
+
+impl ControllerSettings {
+    fn read(
+        flags: ControllerFlags,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, RelaydError> {
+        // Destructured whole, so that a new flag cannot be forgotten.
+        let ControllerFlags {
+            kubeconfig,
+            namespace,
+            admin_listen,
+            log_format,
+            log_level,
+            config,
+            print_config: _,
+        } = flags;
+        let environment: BTreeMap<_, _> = environment.into_iter().collect();
+        let file = configuration_file(config, &environment);
+        let text = file.as_deref().map(read_file).transpose()?;
+        let flags = BTreeMap::from([
+            ("kubeconfig", one(kubeconfig)),
+            ("namespace", namespace),
+            ("admin_listen", one(admin_listen)),
+            ("log_format", one(log_format)),
+            ("log_level", one(log_level)),
+        ]);
+        let file = file.as_deref().zip(text.as_deref());
+        let mut layers = Layers::new(flags, PREFIX, environment, file)?;
+        layers.know_variable("config");
+        Ok(Self {
+            kubeconfig: layers.optional("kubeconfig")?.map(|setting| setting.value),
+            namespaces: layers.list("namespace")?.value,
+            admin_listen: layers.with_default("admin_listen", loopback(9737))?,
+            log_format: layers.with_default("log_format", LogFormat::Text)?.value,
+            log_level: layers.with_default("log_level", LogLevel::Info)?.value,
+            effective: layers.finish()?,
+        })
+    }
+}
+
+/// Runs `relayd controller` to its end.
+pub(crate) fn run(flags: ControllerFlags) -> Result<(), RelaydError> {
+    let print_config = flags.print_config;
+    let settings = ControllerSettings::read(flags, environment())?;
+    if print_config {
+        return cli::print(&settings.effective.to_string())
+            .map_err(RelaydError::start("write to standard output"));
+    }
+    telemetry::install(settings.log_format, settings.log_level)
+        .map_err(RelaydError::start("set up logs"))?;
+    for warning in &settings.effective.warnings {
+        tracing::warn!("{warning}");
+    }
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(RelaydError::start("start the asynchronous runtime"))?
+        .block_on(reconcile(settings))
+}
+
+async fn reconcile(settings: ControllerSettings) -> Result<(), RelaydError> {
+    // Handlers first: a signal during start must not be lost.
+    let signals = Signals::of_process().map_err(RelaydError::start("handle signals"))?;
+    let address = ClusterAddress {
+        kubeconfig: settings.kubeconfig,
+        namespace: None,
+    };
+    let client = cluster::client(&address).await?;
+    let namespaces = if settings.namespaces.is_empty() {
+        vec![client.default_namespace().to_owned()]
+    } else {
+        settings.namespaces
+    };
+    let taken = if settings.admin_listen.source == Source::Default {
+        PortTaken::TakeAnyFree
+    } else {
+        PortTaken::Refuse
+    };
+    let admin = bind(settings.admin_listen.value, taken)
+        .await
+        .map_err(RelaydError::AdminListen)?;
+    let admin_address = admin
+        .local_addr()
+        .map_err(RelaydError::start("read the address of the admin port"))?;
+    let registered = RelaydError::start("register metrics");
+    let build = build("controller");
+    let process = ProcessMetrics::register(Registry::new(), build).map_err(registered)?;
+    let metrics = ControllerMetrics::register(&process)
+        .map_err(RelaydError::start("register metrics"))?;
+    let mut runtime = RuntimeBuilder::new(process, signals).admin(admin).start();
+    let controller = Controller::new(ControllerParts {
+        client,
+        deadlines: Deadlines::default(),
+        namespaces: Namespaces::Only(namespaces.clone()),
+        metrics,
+        fence: Fence::only_instance(),
+        clock: Arc::new(SystemClock),
+        ready: runtime.readiness().check("controller"),
+        faults: FaultPoints::none(),
+        instance: std::env::var("HOSTNAME").ok(),
+    });
+    let shutdown = runtime.shutdown();
+    runtime.spawn("controller", controller.run(shutdown));
+    tracing::info!(
+        namespaces = namespaces.join(","),
+        admin_address = %admin_address,
+        version = build.version,
+        "controller runs"
+    );
+    Ok(runtime.run().await?)
+}

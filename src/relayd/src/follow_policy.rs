@@ -1,0 +1,122 @@
+//! Keeps the policy of a router that of an object: whenever another revision is accepted it is compiled and put in force,
+//! between two requests. What cannot be compiled changes nothing.
+
+use std::time::Duration;
+
+use controller::follow::{FollowedPolicy, Following, PolicyFollower};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use kube::Client;
+use router::servers::Servers;
+use router::{ActivePolicy, PolicyInForce};
+use service::runtime::{ReadyHandle, Runtime, Shutdown};
+use service::telemetry::ProcessMetrics;
+use tokio::sync::watch;
+
+use crate::router_command::{Whose, breaker_rule, in_force};
+
+/// How long a router that starts waits to hear of its policy. A laptop then goes on with the built-in one.
+const FIRST_WORD: Duration = Duration::from_secs(2);
+
+/// What follows the policy in a router.
+#[derive(Debug)]
+pub(crate) struct PolicyKeeper {
+    pub(crate) policy: PolicyInForce,
+    pub(crate) servers: Servers,
+    pub(crate) whose: Whose,
+    /// Said once a policy was loaded; on a laptop the built-in one is as good.
+    pub(crate) ready: ReadyHandle,
+}
+
+impl PolicyKeeper {
+    /// Follows the policy of this name until the process drains. Returns with the first word about it, but does not wait
+    /// for it for ever.
+    pub(crate) async fn start(
+        self,
+        name: &str,
+        client: Client,
+        runtime: &mut Runtime,
+        process: &ProcessMetrics,
+    ) {
+        let namespace = client.default_namespace().to_owned();
+        let suppressed = process.log_suppressed.clone();
+        let (follower, mut told) = PolicyFollower::new(client, namespace, name, suppressed);
+        let shutdown = runtime.shutdown();
+        runtime.spawn("policy of the objects", follower.run(shutdown.clone()));
+        if tokio::time::timeout(FIRST_WORD, told.changed()).await.is_err() {
+            tracing::warn!(policy = name, "nothing is known of the policy yet");
+        }
+        let first = told.borrow_and_update().clone();
+        self.take(first).await;
+        runtime.spawn("policy in force", self.run(told, shutdown));
+    }
+
+    async fn run(self, mut told: watch::Receiver<Following>, shutdown: Shutdown) {
+        loop {
+            tokio::select! {
+                () = shutdown.draining() => return,
+                changed = told.changed() => if changed.is_err() {
+                    // The follower ends when the process drains.
+                    return shutdown.draining().await;
+                },
+            }
+            let following = told.borrow_and_update().clone();
+            self.take(following).await;
+        }
+    }
+
+    async fn take(&self, following: Following) {
+        let Following { policy, waits_for } = following;
+        let Some(followed) = policy else {
+            let waits_for = waits_for.unwrap_or_default();
+            match self.whose {
+                Whose::Own => {
+                    tracing::info!(waits_for, "the built-in policy is in force");
+                    self.ready.ready();
+                }
+                Whose::Shared => {
+                    self.ready.not_ready(format!("the policy is not loaded; waits for {waits_for}"));
+                }
+            }
+            return;
+        };
+        if let Some(waits_for) = waits_for {
+            tracing::warn!(
+                revision = followed.revision,
+                waits_for,
+                "the policy stays as it was"
+            );
+        }
+        if self.policy.current().policy.revision() != followed.revision {
+            self.put_in_force(&followed).await;
+        }
+    }
+
+    async fn put_in_force(&self, followed: &FollowedPolicy) {
+        let (name, spec, whose) = (followed.name.clone(), followed.spec.clone(), self.whose);
+        // Keyword lists take milliseconds to compile.
+        let compiled = tokio::task::spawn_blocking(move || {
+            let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
+            ActivePolicy::of_spec(&name, &spec, today).map(|active| in_force(active, whose))
+        });
+        match compiled.await {
+            Ok(Ok(active)) => {
+                self.servers.set_breaker_rule(breaker_rule(&active, self.whose));
+                self.policy.replace(active.into());
+                self.ready.ready();
+                tracing::info!(
+                    policy = followed.name,
+                    revision = followed.revision,
+                    "another policy is in force"
+                );
+            }
+            Ok(Err(error)) => tracing::error!(
+                policy = followed.name,
+                revision = followed.revision,
+                %error,
+                "an accepted policy does not compile here; the one before stays in force"
+            ),
+            Err(error) => tracing::error!(%error, "compiling a policy failed"),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The object API of `relayd local`: its file, the socket and the port it is reached by, and what clients need for that
+//! (control-plane 9).
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use controller::client::{Deadlines, guarded};
+use controller::clock::SystemClock;
+use controller::faults::FaultPoints;
+use controller::fence::Fence;
+use controller::metrics::ControllerMetrics;
+use controller::{Controller, ControllerParts, Namespaces};
+use files::Places;
+use kube::Client;
+use objects::listen::{Caller, Door, router};
+use objects::{ObjectStore, ObjectStoreOptions, Opened};
+use service::config::{Setting, Source};
+use service::http::accept::{ConnectionLimits, serve};
+use service::http::{HostRule, Origin, Origins, OwnSocket, TlsOrPlain};
+use service::listen::{ListenAddress, PortTaken, bind};
+use service::runtime::Runtime;
+use service::telemetry::{ProcessMetrics, RepeatedError};
+use tokio::net::TcpListener;
+
+use crate::error::RelaydError;
+
+/// Namespace of objects that name none.
+const NAMESPACE: &str = "default";
+
+/// The objects of one user, ready to be served.
+pub(crate) struct LocalObjects {
+    store: ObjectStore,
+    door: Door,
+    socket: OwnSocket,
+    port: TcpListener,
+    address: SocketAddr,
+}
+
+/// What others need of them.
+pub(crate) struct RunningObjects {
+    pub(crate) store: ObjectStore,
+    /// A client inside this process.
+    pub(crate) client: Client,
+    /// Where the port listens.
+    pub(crate) address: SocketAddr,
+}
+
+impl LocalObjects {
+    /// Opens the file, and takes socket and port. The caller holds the lock of the daemon's folder.
+    pub(crate) async fn open(places: &Places, port: &Setting<u16>) -> Result<Self, RelaydError> {
+        let Opened { store, notices } = ObjectStore::open(
+            &places.objects(),
+            &places.instance(),
+            ObjectStoreOptions::default(),
+        )?;
+        for notice in notices {
+            tracing::warn!("{notice}");
+        }
+        let door = Door::of_folder(&places.daemon())?;
+        let socket = OwnSocket::bind(&places.socket())?;
+        let wanted = ListenAddress(([127, 0, 0, 1], port.value).into());
+        let taken = if port.source == Source::Default {
+            PortTaken::TakeAnyFree
+        } else {
+            PortTaken::Refuse
+        };
+        let listener = bind(wanted, taken)
+            .await
+            .map_err(RelaydError::DaemonListen)?;
+        let address = listener
+            .local_addr()
+            .map_err(RelaydError::start("read the address of the daemon's port"))?;
+        if port.value != 0 && address.port() != port.value {
+            tracing::warn!(%wanted, taken = %address, "the daemon's port was taken, a free one is used");
+        }
+        door.write_kubeconfig(address.port())?;
+        Ok(Self {
+            store,
+            door,
+            socket,
+            port: listener,
+            address,
+        })
+    }
+
+    /// Reconciles them, and serves socket and port, until the process drains.
+    pub(crate) fn start(
+        self,
+        runtime: &mut Runtime,
+        process: &ProcessMetrics,
+        fence: Fence,
+        allowed: Vec<Origin>,
+    ) -> Result<RunningObjects, RelaydError> {
+        let Self {
+            store,
+            door,
+            socket,
+            port,
+            address,
+        } = self;
+        let tls = door.tls()?;
+        let metrics =
+            ControllerMetrics::register(process).map_err(RelaydError::start("register metrics"))?;
+        let client = Client::new(store.service(), NAMESPACE);
+        let controller = Controller::new(ControllerParts {
+            client: client.clone(),
+            deadlines: Deadlines::default(),
+            namespaces: Namespaces::All,
+            metrics: metrics.clone(),
+            fence,
+            clock: Arc::new(SystemClock),
+            ready: runtime.readiness().check("controller"),
+            faults: FaultPoints::none(),
+            instance: None,
+        });
+        let shutdown = runtime.shutdown();
+        let own = router(store.service(), Caller::SameUser, shutdown.clone());
+        let caller = Caller::Token {
+            token: door.token,
+            origins: Arc::new(Origins::new(allowed, HostRule::LoopbackOnly)),
+        };
+        let token = router(store.service(), caller, shutdown.clone());
+        let errors = || RepeatedError::new(process.log_suppressed.clone());
+        let limits = ConnectionLimits::default();
+        runtime.spawn(
+            "object socket",
+            serve(socket, own, limits, errors(), shutdown.clone()),
+        );
+        runtime.spawn(
+            "object port",
+            serve(
+                TlsOrPlain::new(port, tls),
+                token,
+                limits,
+                errors(),
+                shutdown.clone(),
+            ),
+        );
+        runtime.spawn("controller", controller.run(shutdown));
+        Ok(RunningObjects {
+            store,
+            client: guarded(client, Deadlines::default(), metrics),
+            address,
+        })
+    }
+}

@@ -1,0 +1,44 @@
+//! `relayd local` with its objects, as kubectl reaches it.
+
+use std::path::PathBuf;
+
+use crate::programs::{Home, Router, until};
+use crate::talk::Side;
+
+/// A user's daemon that runs.
+pub(crate) struct Laptop {
+    pub(crate) home: Home,
+    daemon: Router,
+    pub(crate) side: Side,
+}
+
+impl Laptop {
+    /// Starts it on free ports and waits until it answers kubectl.
+    pub(crate) fn start() -> Self {
+        let home = Home::new();
+        let daemon = Router::local(&home, &["--daemon-port", "0"]);
+        let kubeconfig = home.path().join("daemon/kubeconfig");
+        let side = Side::new(kubeconfig);
+        until("the object API answers", || {
+            let ended = side.run(&["get", "--raw", "/version"]);
+            if ended.code == 0 { Ok(()) } else { Err(format!("{ended:?}")) }
+        });
+        Self { home, daemon, side }
+    }
+
+    /// Where its kubeconfig is.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.home.path().join("daemon/kubeconfig")
+    }
+
+    /// Kills it and starts it again, on the same home.
+    pub(crate) fn restart(&mut self) {
+        self.daemon.kill();
+        self.daemon = Router::local(&self.home, &["--daemon-port", "0"]);
+        let side = &self.side;
+        until("the object API answers again", || {
+            let ended = side.run(&["get", "--raw", "/version"]);
+            if ended.code == 0 { Ok(()) } else { Err(format!("{ended:?}")) }
+        });
+    }
+}
