@@ -97,6 +97,8 @@ fn syntax(error: &serde_saphyr::Error) -> DocumentError {
 fn in_our_words(error: &serde_saphyr::Error) -> String {
     use serde_saphyr::Error;
     match error.without_snippet() {
+        // What is wrong inside of what an alias stands for; the place that is said is the alias's.
+        Error::AliasError { error, .. } => in_our_words(error),
         Error::DuplicateMappingKey { key: Some(key), .. } => {
             format!("the key `{key}` stands there twice")
         }
@@ -304,6 +306,20 @@ mod tests {
                 assert!(!told.contains(advice), "{text:?}: {told}");
             }
         }
+    }
+
+    #[test]
+    fn aliases_that_multiply_are_too_complex() {
+        let mut text = "a: &a [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for (name, before) in "bcdefghij".chars().zip("abcdefghi".chars()) {
+            let list = vec![format!("*{before}"); 10].join(", ");
+            text.push_str(&format!("{name}: &{name} [{list}]\n"));
+        }
+        let told = read_yaml(&text).unwrap_err().to_string();
+        let limits = "the document is too complex; limits are 64 levels and 100 aliases";
+        assert!(told.ends_with(limits), "{told}");
+        let told = read_yaml_stream::<Value>(&text).unwrap_err().to_string();
+        assert!(told.ends_with(limits), "{told}");
     }
 
     #[test]

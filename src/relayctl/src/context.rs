@@ -110,7 +110,7 @@ fn read(places: &Places) -> Result<Settings, CliError> {
     toml::from_str(&text).map_err(|error| {
         let line = error
             .span()
-            .map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1));
+            .map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
         let message: Vec<_> = error.message().split_whitespace().collect();
         CliError::new(
             Exit::Failed,

@@ -38,6 +38,9 @@ impl Path {
             .strip_prefix('{')
             .and_then(|inner| inner.strip_suffix('}'))
             .unwrap_or(bare);
+        if bare.trim().is_empty() {
+            return Err("a JSON path is empty".to_owned());
+        }
         let query = translate(bare.trim())?;
         // Once against nothing, to hear of a syntax error now and not at the first object.
         Value::Null
@@ -200,7 +203,8 @@ fn translate(text: &str) -> Result<String, String> {
         if let Some(inside) = rest.strip_prefix('[') {
             let end =
                 closing(inside, ']').ok_or_else(|| format!("`{text}` has a `[` without `]`"))?;
-            query.push_str(&format!("[{}]", &inside[..end]));
+            // `kubectl` takes the backslash away here too.
+            query.push_str(&format!("[{}]", inside[..end].replace("\\.", ".")));
             rest = &inside[end + 1..];
         } else {
             if let Some(deep) = rest.strip_prefix("..") {
@@ -272,7 +276,7 @@ mod tests {
             ),
             (
                 "{.items[0].metadata.labels['app\\.kubernetes\\.io/name']}",
-                "",
+                "laya",
             ),
             (
                 "{.items[0].metadata.labels['app.kubernetes.io/name']}",

@@ -267,7 +267,7 @@ mod tests {
                 Headers::Hidden,
                 "routingpolicy.relay.dev/"
             ),
-            "team        routingpolicy.relay.dev/default         True         <none>\nt           routingpolicy.relay.dev/a-longer-name   \\u{1b}[31mx   3\n"
+            "team        routingpolicy.relay.dev/default         True          <none>\nt           routingpolicy.relay.dev/a-longer-name   \\u{1b}[31mx   3\n"
         );
     }
 }

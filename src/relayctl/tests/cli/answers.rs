@@ -37,10 +37,16 @@ fn each_refusal_has_its_exit_code() {
         (503, "ServiceUnavailable", 6),
     ] {
         let home = Home::new();
-        serve(&home, move |_| status(code, reason, "what the \u{1b}server said", &json!([])));
+        serve(&home, move |_| {
+            status(code, reason, "what the \u{1b}server said", &json!([]))
+        });
         let ran = home.run(&["get", "rp/default", "-o", "json"]);
         assert_eq!(ran.code, Some(exit), "{code}: {}", ran.err);
-        assert_eq!(first(&ran), "relayctl: what the \\u{1b}server said", "{code}");
+        assert_eq!(
+            first(&ran),
+            "relayctl: what the \\u{1b}server said",
+            "{code}"
+        );
         let last = ran.err.lines().last().unwrap();
         let told: Value = serde_json::from_str(last).unwrap();
         assert_eq!(told["reason"], reason, "{code}");
@@ -58,7 +64,10 @@ fn no_answer_a_cut_one_and_nonsense_are_told_apart() {
     });
     let ran = home.run(&["get", "rp/silent", "--timeout", "200ms"]);
     assert_eq!(ran.code, Some(7), "{}", ran.err);
-    assert_eq!(first(&ran), "relayctl: the API of context `local` does not answer: no answer within 200ms");
+    assert_eq!(
+        first(&ran),
+        "relayctl: the API of context `local` does not answer: no answer within 200ms"
+    );
     let ran = home.run(&["get", "rp/cut"]);
     assert_eq!(ran.code, Some(6), "{}", ran.err);
     assert!(first(&ran).contains("its answer broke off"), "{}", ran.err);
@@ -113,18 +122,37 @@ fn a_conflict_names_fields_and_owner() {
 #[test]
 fn of_several_objects_none_is_written_when_one_is_refused() {
     let home = Home::new();
-    home.write("two.yaml", format!("{FILE}---\n{}", FILE.replace("name: default", "name: other")));
+    home.write(
+        "two.yaml",
+        format!(
+            "{FILE}---\n{}",
+            FILE.replace("name: default", "name: other")
+        ),
+    );
     let asked = serve(&home, |asked| {
         if asked.method == "PATCH" && asked.path.contains("/other?") {
-            status(422, "Invalid", "is invalid", &json!([{"field": "spec.profile", "message": "bad"}]))
+            status(
+                422,
+                "Invalid",
+                "is invalid",
+                &json!([{"field": "spec.profile", "message": "bad"}]),
+            )
         } else {
             Answer::Json(200, object())
         }
     });
     let ran = home.run(&["apply", "-f", "two.yaml"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(4), ""));
-    assert_eq!(ran.err, "nothing was applied\nrelayctl: two.yaml:14: routingpolicy/other: spec.profile: bad\n");
-    let writes = asked.lock().unwrap().iter().filter(|asked| asked.method == "PATCH" && !asked.path.contains("dryRun=All")).count();
+    assert_eq!(
+        ran.err,
+        "nothing was applied\nrelayctl: two.yaml:14: routingpolicy/other: spec.profile: bad\n"
+    );
+    let writes = asked
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|asked| asked.method == "PATCH" && !asked.path.contains("dryRun=All"))
+        .count();
     assert_eq!(writes, 0);
 }
 
@@ -137,7 +165,12 @@ fn apply_asks_strictly_as_its_own_manager() {
         _ => Answer::Json(201, object()),
     });
     let ran = home.run(&["apply", "-f", "p.yaml"]);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "routingpolicy.relay.dev/default created\n"), "{}", ran.err);
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (Some(0), "routingpolicy.relay.dev/default created\n"),
+        "{}",
+        ran.err
+    );
     let asked = asked.lock().unwrap();
     let patch = asked.last().unwrap();
     assert_eq!(patch.method, "PATCH");
@@ -159,11 +192,30 @@ fn deleting_needs_a_yes_and_says_whose_object_it_is() {
         ran.err,
         "relayctl: delete routingpolicy/default of context local needs a yes, and there is no terminal to ask on\nhint: say it with `--yes`\n"
     );
-    assert!(asked.lock().unwrap().iter().all(|asked| asked.method == "GET"));
+    assert!(
+        asked
+            .lock()
+            .unwrap()
+            .iter()
+            .all(|asked| asked.method == "GET")
+    );
     let ran = home.run(&["delete", "rp/default", "--dry-run=server"]);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "routingpolicy.relay.dev/default deleted (server dry run)\n"), "{}", ran.err);
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (
+            Some(0),
+            "routingpolicy.relay.dev/default deleted (server dry run)\n"
+        ),
+        "{}",
+        ran.err
+    );
     let ran = home.run(&["delete", "rp/default", "--yes", "--no-wait"]);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "routingpolicy.relay.dev/default deleted\n"), "{}", ran.err);
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (Some(0), "routingpolicy.relay.dev/default deleted\n"),
+        "{}",
+        ran.err
+    );
     let asked = asked.lock().unwrap();
     let sent: Value = serde_json::from_str(&asked.last().unwrap().body).unwrap();
     assert_eq!(sent["preconditions"]["uid"], "u");
@@ -173,25 +225,61 @@ fn deleting_needs_a_yes_and_says_whose_object_it_is() {
 fn objects_are_written_as_they_are_in_each_form() {
     let home = Home::new();
     serve(&home, |asked| match asked.path.as_str() {
-        path if path.contains("routingpolicies?") => Answer::Json(200, json!({"kind": "RoutingPolicyList", "metadata": {"resourceVersion": "7"}, "items": [object()]})),
+        path if path.contains("routingpolicies?") => Answer::Json(
+            200,
+            json!({"kind": "RoutingPolicyList", "metadata": {"resourceVersion": "7"}, "items": [object()]}),
+        ),
         path if path.ends_with("/default") => Answer::Json(200, object()),
-        _ => status(404, "NotFound", "routingpolicies.relay.dev \"x\" not found", &json!([])),
+        _ => status(
+            404,
+            "NotFound",
+            "routingpolicies.relay.dev \"x\" not found",
+            &json!([]),
+        ),
     });
     let ran = home.run(&["get", "rp/default", "-o", "yaml"]);
     assert_eq!(
         ran.out,
         "apiVersion: relay.dev/v1alpha1\nkind: RoutingPolicy\nmetadata:\n  generation: 1\n  name: default\n  namespace: default\n  resourceVersion: \"7\"\n  uid: u\nspec:\n  profile: balanced\n"
     );
-    assert_eq!(home.run(&["get", "rp", "-o", "name"]).out, "routingpolicy.relay.dev/default\n");
-    assert_eq!(home.run(&["get", "rp", "-o", "jsonpath={.items[*].spec.profile}"]).out, "balanced");
+    assert_eq!(
+        home.run(&["get", "rp", "-o", "name"]).out,
+        "routingpolicy.relay.dev/default\n"
+    );
+    assert_eq!(
+        home.run(&["get", "rp", "-o", "jsonpath={.items[*].spec.profile}"])
+            .out,
+        "balanced"
+    );
     let ran = home.run(&["get", "rp", "-o", "json"]);
     let list: Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!((&list["kind"], list["items"].as_array().unwrap().len()), (&json!("List"), 1));
+    assert_eq!(
+        (&list["kind"], list["items"].as_array().unwrap().len()),
+        (&json!("List"), 1)
+    );
     let ran = home.run(&["get", "rp", "default", "x", "-o", "name"]);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(3), "routingpolicy.relay.dev/default\n"));
-    assert_eq!(ran.err, "relayctl: routingpolicies.relay.dev \"x\" not found\n");
-    assert_eq!(home.run(&["get", "rp", "x", "--ignore-not-found"]).code, Some(0));
-    let ran = home.run(&["wait", "rp/default", "--for=condition=Ready", "--timeout", "0"]);
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (Some(3), "routingpolicy.relay.dev/default\n")
+    );
+    assert_eq!(
+        ran.err,
+        "relayctl: routingpolicies.relay.dev \"x\" not found\n"
+    );
+    assert_eq!(
+        home.run(&["get", "rp", "x", "--ignore-not-found"]).code,
+        Some(0)
+    );
+    let ran = home.run(&[
+        "wait",
+        "rp/default",
+        "--for=condition=Ready",
+        "--timeout",
+        "0",
+    ]);
     assert_eq!(ran.code, Some(7), "{}", ran.err);
-    assert_eq!(first(&ran), "relayctl: waited 0s for routingpolicy/default: it has no condition Ready");
+    assert_eq!(
+        first(&ran),
+        "relayctl: waited 0s for routingpolicy/default: it has no condition Ready"
+    );
 }

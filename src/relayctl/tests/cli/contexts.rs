@@ -26,7 +26,13 @@ fn contexts_are_listed_chosen_and_kept() {
     );
     home.write("kubeconfig", KUBECONFIG);
     let ran = home.run(&["context", "ls", "--no-headers"]);
-    assert!(ran.out.contains("team") && ran.out.contains("https://127.0.0.1:1") && ran.out.contains("relay\n"), "{}", ran.out);
+    assert!(
+        ran.out.contains("team")
+            && ran.out.contains("https://127.0.0.1:1")
+            && ran.out.contains("relay\n"),
+        "{}",
+        ran.out
+    );
     assert!(!ran.out.contains('\u{1b}'), "{:?}", ran.out);
 
     let ran = home.run(&["context", "use", "nobody"]);
@@ -34,14 +40,28 @@ fn contexts_are_listed_chosen_and_kept() {
     assert_eq!(first(&ran), "relayctl: there is no context `nobody`");
     assert_eq!(home.run(&["context", "use", "team"]).code, Some(0));
     let ran = home.run(&["context", "show"]);
-    assert_eq!(ran.out, "team (relayctl.toml), https://127.0.0.1:1, namespace relay\n");
-    let ran = home.run(&["context", "show", "--context", "local", "-o", "jsonpath={.name} {.source}"]);
+    assert_eq!(
+        ran.out,
+        "team (relayctl.toml), https://127.0.0.1:1, namespace relay\n"
+    );
+    let ran = home.run(&[
+        "context",
+        "show",
+        "--context",
+        "local",
+        "-o",
+        "jsonpath={.name} {.source}",
+    ]);
     assert_eq!(ran.out, "local flag");
 
     // Nothing listens there.
     let ran = home.run(&["get", "rp"]);
     assert_eq!(ran.code, Some(6), "{}", ran.err);
-    assert!(first(&ran).starts_with("relayctl: cannot reach the API of context `team`: "), "{}", ran.err);
+    assert!(
+        first(&ran).starts_with("relayctl: cannot reach the API of context `team`: "),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]
@@ -49,18 +69,29 @@ fn what_names_no_context_is_told_with_who_named_it() {
     let home = Home::new();
     let ran = home.run(&["get", "rp", "--context", "team"]);
     assert_eq!(ran.code, Some(3));
-    assert!(first(&ran).starts_with("relayctl: cannot read the kubeconfig: "), "{}", ran.err);
+    assert!(
+        first(&ran).starts_with("relayctl: cannot read the kubeconfig: "),
+        "{}",
+        ran.err
+    );
     home.write("kubeconfig", KUBECONFIG);
     let ran = home.run(&["get", "rp", "--context", "nobody"]);
     assert_eq!(ran.code, Some(3));
-    assert_eq!(first(&ran), "relayctl: there is no context `nobody` (named by --context)");
+    assert_eq!(
+        first(&ran),
+        "relayctl: there is no context `nobody` (named by --context)"
+    );
     home.write("kubeconfig", "a: [");
     let ran = home.run(&["get", "rp", "--context", "team"]);
     assert_eq!(ran.code, Some(1), "{}", ran.err);
     home.write("relay/relayctl.toml", "context = 3\n");
     let ran = home.run(&["get", "rp"]);
     assert_eq!(ran.code, Some(1));
-    assert!(first(&ran).starts_with("relayctl: ~/relay/relayctl.toml:1: "), "{}", ran.err);
+    assert!(
+        first(&ran).starts_with("relayctl: ~/relay/relayctl.toml:1: "),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]
@@ -73,7 +104,11 @@ fn a_laptop_without_a_daemon_is_told_how_to_start_one() {
         "relayctl: cannot reach the API of context `local`: `relayd local` is not running: nothing listens on ~/relay/daemon/sock"
     );
     assert!(ran.err.contains("caused by: "), "{}", ran.err);
-    assert!(ran.err.contains("hint: start it with `relayctl up`"), "{}", ran.err);
+    assert!(
+        ran.err.contains("hint: start it with `relayctl up`"),
+        "{}",
+        ran.err
+    );
     let ran = home.run(&["status"]);
     assert_eq!(ran.code, Some(6));
     assert_eq!(
@@ -85,6 +120,9 @@ fn a_laptop_without_a_daemon_is_told_how_to_start_one() {
     let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(document["healthy"], false);
     let ran = home.run(&["down"]);
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), "`relayd local` is not running\n"));
+    assert_eq!(
+        (ran.code, ran.err.as_str()),
+        (Some(0), "`relayd local` is not running\n")
+    );
     assert!(!home.path("relay").exists(), "looking makes nothing");
 }

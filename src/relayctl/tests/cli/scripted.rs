@@ -32,10 +32,7 @@ pub(crate) enum Answer {
 pub(crate) type Log = Arc<Mutex<Vec<Asked>>>;
 
 /// Listens as `relayd local` would, until the test ends.
-pub(crate) fn serve(
-    home: &Home,
-    answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static,
-) -> Log {
+pub(crate) fn serve(home: &Home, answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Log {
     std::fs::create_dir_all(home.path("relay/daemon")).unwrap();
     let listener = UnixListener::bind(home.path("relay/daemon/sock")).unwrap();
     let log = Log::default();
