@@ -32,7 +32,7 @@ use verbs::Verb;
 
 /// Says what should be true of Relay, and shows what is: on this machine or in a cluster.
 #[derive(Debug, Parser)]
-#[command(name = "relayctl", version, arg_required_else_help = true, after_help = AFTER_HELP)]
+#[command(name = "relayctl", version, arg_required_else_help = true)]
 struct Arguments {
     #[command(subcommand)]
     verb: Verb,
@@ -40,7 +40,7 @@ struct Arguments {
     global: Global,
 }
 
-const AFTER_HELP: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   relayctl up
   relayctl get rp
@@ -48,13 +48,7 @@ Examples:
   relayctl explain rp/default
 
 Exit codes:
-  0  done                                    7  waited too long
-  1  failed, not listed here                11  unauthorised or forbidden
-  2  usage                                  12  confirmation needed (--yes)
-  3  not found                              15  diff found differences, doctor or
-  4  refused: invalid object or input           policy test found failures
-  5  conflict                              130  interrupted (143: terminated)
-  6  daemon, API or engine unreachable";
+";
 
 fn main() -> ExitCode {
     let program = Program::called(std::env::args_os().next().as_deref());
@@ -75,7 +69,13 @@ fn parse(program: Program) -> Result<Arguments, clap::Error> {
 
 /// The definition of the command line, by the name it was called by.
 fn command(program: Program) -> clap::Command {
-    Arguments::command().bin_name(program.name())
+    let codes = Exit::ALL
+        .iter()
+        .map(|exit| format!("  {:<5}{}\n", exit.code(), exit.meaning()));
+    let help = EXAMPLES.to_owned() + &codes.collect::<String>();
+    Arguments::command()
+        .bin_name(program.name())
+        .after_help(help.trim_end().to_owned())
 }
 
 /// Says what the parser has to say instead of running anything.

@@ -347,7 +347,7 @@ mod tests {
             (
                 "two megabytes",
                 &large,
-                "f.yaml: has 2097157 bytes, limit 1048576",
+                "f.yaml: has 2097158 bytes, limit 1048576",
             ),
             ("a scalar", "hello\n", "f.yaml:1: is no object"),
             ("a list", "- 1\n", "f.yaml:1: is no object"),

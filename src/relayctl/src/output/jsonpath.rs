@@ -224,6 +224,9 @@ fn translate(text: &str) -> Result<String, String> {
                 "" if rest.starts_with('[') => {}
                 "" => return Err(format!("`{text}` has an empty name")),
                 "*" => query.push_str("[*]"),
+                name if name.contains(['{', '}']) => {
+                    return Err(format!("`{text}` is no JSON path"));
+                }
                 name => query.push_str(&format!(
                     "['{}']",
                     name.replace('\\', "\\\\").replace('\'', "\\'")

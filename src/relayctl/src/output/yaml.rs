@@ -24,6 +24,10 @@ pub(crate) fn to_yaml(tree: &Value) -> Result<String, CliError> {
     if !text.ends_with('\n') {
         text.push('\n');
     }
+    if super::visible(&text) != text {
+        // JSON is YAML, and has escapes for what a terminal would obey.
+        text = super::to_json(tree);
+    }
     Ok(text)
 }
 
@@ -38,8 +42,11 @@ mod tests {
         let text = to_yaml(tree).unwrap();
         let read = api::document::read_yaml(&text);
         assert_eq!(read.as_ref(), Ok(tree), "{text}");
-        let unsafe_text = text.chars().any(|c| c.is_control() && c != '\n');
-        assert!(!unsafe_text, "{text:?}");
+        assert_eq!(
+            crate::output::visible(&text),
+            text,
+            "it says nothing to a terminal"
+        );
     }
 
     #[test]

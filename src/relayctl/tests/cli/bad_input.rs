@@ -69,7 +69,7 @@ fn fault_40_hostile_files_are_refused_before_anybody_is_asked() {
         (
             "large.yaml",
             4,
-            "relayctl: large.yaml: has 2097242 bytes, limit 1048576",
+            "relayctl: large.yaml: has 2097249 bytes, limit 1048576",
         ),
         (
             "binary.yaml",

@@ -43,7 +43,11 @@ fn help_lists_every_word_and_every_code() {
         assert!(help.out.contains("Usage: relayctl"), "{verb}");
     }
     for code in api::exit::Exit::ALL {
-        assert!(ran.out.contains(&format!("{}  ", code.code())), "{code:?}");
+        assert!(
+            ran.out
+                .contains(&format!("\n  {:<5}{}", code.code(), code.meaning())),
+            "{code:?}"
+        );
     }
     for later in [
         "model", "train", "gate", "rollout", "adopt", "dataset", "bundle",
@@ -59,7 +63,7 @@ fn a_wrong_use_is_one_line_and_a_hint() {
         (&["gte"][..], "relayctl: unrecognized subcommand 'gte'"),
         (
             &["get"],
-            "relayctl: the following required arguments were not provided: <KIND>",
+            "relayctl: the following required arguments were not provided: <KIND>...",
         ),
         (&["get", "pods"], "relayctl: there is no kind `pods`"),
         (&["get", "rp", "../x"], "relayctl: `rp` is no KIND/NAME"),
