@@ -1,1 +1,28 @@
-//! Reconcilers: what makes objects true (control-plane 7). One folder a kind; `plan` is pure; the object source is a `kube::Client`, of an API server or of the local object API.
+//! Reconcilers: what makes objects true (control-plane 7). A pass is `check → observe → plan → act → write status`; one
+//! folder a kind; `plan` is pure. The object source is a `kube::Client`, of an API server or of the local object API, and
+//! everything here is the same for both. [`Controller`] runs all of them; [`follow`] is what a router uses to have the
+//! policy in force.
+
+pub mod backoff;
+pub mod client;
+pub mod clock;
+pub mod conditions;
+pub mod context;
+mod controller;
+pub mod driver;
+pub mod events;
+pub mod failure;
+pub mod faults;
+pub mod fence;
+pub mod follow;
+pub mod merge;
+pub mod metrics;
+pub mod queue;
+pub mod reconciler;
+pub mod routingpolicy;
+pub mod schema;
+pub mod status_writer;
+pub mod watched;
+
+pub use context::Namespaces;
+pub use controller::{Controller, ControllerParts};

@@ -1,9 +1,12 @@
 //! Refusals as kube-apiserver 1.35 words them: `metav1.Status` with reason, code and details. Who reads the text is a person
 //! with `kubectl`; who reads the reason is code.
 
+use std::fmt;
+
 use serde_json::{Map, Value, json};
 
 use crate::schema::Cause;
+use crate::schema::go_text::quote;
 
 /// A request that was not done.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,16 +26,18 @@ pub(crate) struct About<'a> {
     pub(crate) name: &'a str,
 }
 
-impl About<'_> {
-    /// `routingpolicies.relay.dev`.
-    fn qualified(&self) -> String {
-        if self.group.is_empty() {
-            self.kind.to_owned()
-        } else {
-            format!("{}.{}", self.kind, self.group)
+/// `routingpolicies.relay.dev "default"`.
+impl fmt::Display for About<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = quote(self.name);
+        match self.group {
+            "" => write!(f, "{} {name}", self.kind),
+            group => write!(f, "{}.{group} {name}", self.kind),
         }
     }
+}
 
+impl About<'_> {
     fn details(&self) -> Map<String, Value> {
         let mut details = Map::new();
         for (key, value) in [
@@ -88,7 +93,7 @@ impl Failure {
 
     /// 404 for an object.
     pub(crate) fn not_found(about: About<'_>) -> Self {
-        let message = format!("{} {:?} not found", about.qualified(), about.name);
+        let message = format!("{about} not found");
         Self::new(404, "NotFound", message).about(about)
     }
 
@@ -101,15 +106,6 @@ impl Failure {
         );
         failure.details = Some(Map::new());
         failure
-    }
-
-    /// 405 for a verb that a resource does not have.
-    pub(crate) fn method_not_supported(about: About<'_>, action: &str) -> Self {
-        let message = format!(
-            "{action} is not supported on resources of kind {:?}",
-            about.qualified()
-        );
-        Self::new(405, "MethodNotAllowed", message).about(About { name: "", ..about })
     }
 
     /// 405 for a method that a path does not have.
@@ -145,16 +141,14 @@ impl Failure {
 
     /// 409 over a name that is taken.
     pub(crate) fn already_exists(about: About<'_>) -> Self {
-        let message = format!("{} {:?} already exists", about.qualified(), about.name);
+        let message = format!("{about} already exists");
         Self::new(409, "AlreadyExists", message).about(about)
     }
 
     /// 409 over a name that was made up and is taken.
     pub(crate) fn generated_name_taken(about: About<'_>) -> Self {
         let message = format!(
-            "{} {:?} already exists, the server was not able to generate a unique name for the object",
-            about.qualified(),
-            about.name
+            "{about} already exists, the server was not able to generate a unique name for the object"
         );
         Self::new(409, "AlreadyExists", message)
             .about(about)
@@ -163,11 +157,7 @@ impl Failure {
 
     /// 409 with a reason of its own.
     pub(crate) fn conflict(about: About<'_>, why: &str) -> Self {
-        let message = format!(
-            "Operation cannot be fulfilled on {} {:?}: {why}",
-            about.qualified(),
-            about.name
-        );
+        let message = format!("Operation cannot be fulfilled on {about}: {why}");
         Self::new(409, "Conflict", message).about(about)
     }
 
@@ -183,7 +173,7 @@ impl Failure {
 
     /// 403.
     pub(crate) fn forbidden(about: About<'_>, why: &str) -> Self {
-        let message = format!("{} {:?} is forbidden: {why}", about.qualified(), about.name);
+        let message = format!("{about} is forbidden: {why}");
         Self::new(403, "Forbidden", message).about(about)
     }
 
@@ -200,11 +190,7 @@ impl Failure {
             [one] => one.clone(),
             several => format!("[{}]", several.join(", ")),
         };
-        let message = format!(
-            "{} {:?} is invalid: {list}",
-            about.qualified(),
-            about.name
-        );
+        let message = format!("{about} is invalid: {list}");
         let causes = causes.iter().map(|cause| {
             json!({
                 "reason": cause.reason.as_str(),
@@ -232,7 +218,8 @@ impl Failure {
 
     /// 429.
     pub(crate) fn too_many_requests() -> Self {
-        let message = "Too many requests: more writes wait for the object store than may, please try again";
+        let message =
+            "Too many requests: more writes wait for the object store than may, please try again";
         Self::new(429, "TooManyRequests", message.to_owned()).retry_after(1)
     }
 
@@ -276,7 +263,7 @@ impl Failure {
     /// 507: the disk has no room. Nothing was written.
     pub(crate) fn no_space(place: &str) -> Self {
         let message = format!(
-            "no space left on the disk for {place}: nothing was written; free some space and try again"
+            "no space left for {place}: the disk is full or the store at its limit; nothing was written"
         );
         Self::new(507, "InsufficientStorage", message)
     }

@@ -245,12 +245,7 @@ impl Operation {
     }
 
     /// Stores a change, if it is one; an object that nothing holds any more goes.
-    fn change(
-        &self,
-        all: &mut Transaction<'_>,
-        current: Value,
-        new: Value,
-    ) -> Result<Done, Stop> {
+    fn change(&self, all: &mut Transaction<'_>, current: Value, new: Value) -> Result<Done, Stop> {
         let resource = self.stored_resource(all)?;
         let is_held = resource.nature == Nature::Namespace;
         if write::is_finished(&new) && !is_held {

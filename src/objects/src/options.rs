@@ -8,6 +8,9 @@ use jiff::Timestamp;
 
 use crate::catalog::CatalogError;
 
+/// Bound on the file: ten thousand objects of 1 MiB, as they are and in the feed, with room to spare.
+const MAX_FILE_BYTES: u64 = 32 << 30;
+
 /// Where the time comes from.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
@@ -20,6 +23,8 @@ pub struct ObjectStoreOptions {
     pub clock: Clock,
     /// Threads that read.
     pub readers: usize,
+    /// Most bytes of the file; what does not fit is refused as on a full disk.
+    pub max_file_bytes: u64,
     /// The store id to take where both the file and `instance` are lost: the one on what still runs, if that is one.
     pub recovered_id: Option<String>,
 }
@@ -31,6 +36,7 @@ impl Default for ObjectStoreOptions {
             documents: documents.map(|(_, text)| (*text).to_owned()).collect(),
             clock: Arc::new(Timestamp::now),
             readers: 4,
+            max_file_bytes: MAX_FILE_BYTES,
             recovered_id: None,
         }
     }
@@ -41,6 +47,7 @@ impl fmt::Debug for ObjectStoreOptions {
         f.debug_struct("ObjectStoreOptions")
             .field("documents", &self.documents.len())
             .field("readers", &self.readers)
+            .field("max_file_bytes", &self.max_file_bytes)
             .field("recovered_id", &self.recovered_id)
             .finish_non_exhaustive()
     }

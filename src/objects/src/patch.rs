@@ -23,7 +23,8 @@ pub enum PatchError {
         /// How many there are.
         got: usize,
     },
-    /// An operation does not fit the object, or a test in it fails: 422 without a reason.
+    /// An operation does not fit the object, or a test in it fails: 422 `Invalid`, where the API server keeps this text to
+    /// itself and says “the server rejected our request due to an error in our request”.
     #[error("{0}")]
     DoesNotApply(String),
 }
@@ -33,9 +34,13 @@ pub enum PatchError {
 /// # Errors
 /// As the variants of [`PatchError`] say.
 pub fn json_patch(object: &Value, patch: &Value) -> Result<Value, PatchError> {
-    let operations = patch.as_array().ok_or_else(|| malformed(patch, "jsonpatch.Patch"))?;
+    let operations = patch
+        .as_array()
+        .ok_or_else(|| malformed(patch, "jsonpatch.Patch"))?;
     if operations.len() > MAX_OPERATIONS {
-        return Err(PatchError::TooManyOperations { got: operations.len() });
+        return Err(PatchError::TooManyOperations {
+            got: operations.len(),
+        });
     }
     if let Some(other) = operations.iter().find(|operation| !operation.is_object()) {
         return Err(malformed(other, "jsonpatch.Operation"));
@@ -56,7 +61,9 @@ fn malformed(value: &Value, wanted: &str) -> PatchError {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
-    PatchError::Malformed(format!("json: cannot unmarshal {got} into Go value of type {wanted}"))
+    PatchError::Malformed(format!(
+        "json: cannot unmarshal {got} into Go value of type {wanted}"
+    ))
 }
 
 fn operate(object: &mut Value, operation: &Value) -> Result<(), String> {
@@ -73,30 +80,47 @@ fn operate(object: &mut Value, operation: &Value) -> Result<(), String> {
             let path = text("path")?;
             let place = find(object, path)
                 .ok_or_else(|| format!("remove operation does not apply: doc is missing path: \"{path}\": missing value"))?;
-            place.remove().map(drop).map_err(|error| format!("error in remove for path: '{path}': {error}"))
+            place
+                .remove()
+                .map(drop)
+                .map_err(|error| format!("error in remove for path: '{path}': {error}"))
         }
         "replace" => replace(object, text("path")?, value()),
         "move" => {
             let (from, path) = (text("from")?, text("path")?);
-            let place = find(object, from)
-                .ok_or_else(|| format!("move operation does not apply: doc is missing from path: {from}: missing value"))?;
+            let place = find(object, from).ok_or_else(|| {
+                format!(
+                    "move operation does not apply: doc is missing from path: {from}: missing value"
+                )
+            })?;
             let key = place.key.clone();
-            let value = place.remove().map_err(|error| format!("error in move for path: '{key}': {error}"))?;
+            let value = place
+                .remove()
+                .map_err(|error| format!("error in move for path: '{key}': {error}"))?;
             let place = find(object, path).ok_or_else(|| {
                 format!("move operation does not apply: doc is missing destination path: {path}: missing value")
             })?;
-            place.add(value).map_err(|error| format!("error in move for path: '{path}': {error}"))
+            place
+                .add(value)
+                .map_err(|error| format!("error in move for path: '{path}': {error}"))
         }
         "copy" => {
             let (from, path) = (text("from")?, text("path")?);
-            let place = find(object, from)
-                .ok_or_else(|| format!("copy operation does not apply: doc is missing from path: {from}: missing value"))?;
-            let value = place.get().map_err(|error| format!("error in copy for from: '{from}': {error}"))?;
+            let place = find(object, from).ok_or_else(|| {
+                format!(
+                    "copy operation does not apply: doc is missing from path: {from}: missing value"
+                )
+            })?;
+            let value = place
+                .get()
+                .map_err(|error| format!("error in copy for from: '{from}': {error}"))?;
             let value = value.cloned().unwrap_or_default();
             let place = find(object, path).ok_or_else(|| {
                 format!("copy operation does not apply: doc is missing destination path: {path}: missing value")
             })?;
-            place.add(value).map_err(|error| format!("error while adding value during copy: {error}"))
+            place
+                .add(value)
+                .map_err(|error| format!("error while adding value during copy: {error}"))
         }
         "test" => test(object, text("path")?, &value()),
         other => Err(format!("Unexpected kind: {other}")),
@@ -104,9 +128,12 @@ fn operate(object: &mut Value, operation: &Value) -> Result<(), String> {
 }
 
 fn add(object: &mut Value, path: &str, value: Value) -> Result<(), String> {
-    let place = find(object, path)
-        .ok_or_else(|| format!("add operation does not apply: doc is missing path: \"{path}\": missing value"))?;
-    place.add(value).map_err(|error| format!("error in add for path: '{path}': {error}"))
+    let place = find(object, path).ok_or_else(|| {
+        format!("add operation does not apply: doc is missing path: \"{path}\": missing value")
+    })?;
+    place
+        .add(value)
+        .map_err(|error| format!("error in add for path: '{path}': {error}"))
 }
 
 fn replace(object: &mut Value, path: &str, value: Value) -> Result<(), String> {
@@ -117,11 +144,12 @@ fn replace(object: &mut Value, path: &str, value: Value) -> Result<(), String> {
         *object = value;
         return Ok(());
     }
-    let place = find(object, path)
-        .ok_or_else(|| format!("replace operation does not apply: doc is missing path: {path}: missing value"))?;
-    place
-        .set(value)
-        .map_err(|_| format!("replace operation does not apply: doc is missing key: {path}: missing value"))
+    let place = find(object, path).ok_or_else(|| {
+        format!("replace operation does not apply: doc is missing path: {path}: missing value")
+    })?;
+    place.set(value).map_err(|_| {
+        format!("replace operation does not apply: doc is missing key: {path}: missing value")
+    })
 }
 
 fn test(object: &mut Value, path: &str, wanted: &Value) -> Result<(), String> {
@@ -129,9 +157,12 @@ fn test(object: &mut Value, path: &str, wanted: &Value) -> Result<(), String> {
     let found = if path.is_empty() {
         object.clone()
     } else {
-        let place = find(object, path)
-            .ok_or_else(|| format!("test operation does not apply: is missing path: {path}: missing value"))?;
-        let found = place.get().map_err(|error| format!("error in test for path: '{path}': {error}"))?;
+        let place = find(object, path).ok_or_else(|| {
+            format!("test operation does not apply: is missing path: {path}: missing value")
+        })?;
+        let found = place
+            .get()
+            .map_err(|error| format!("error in test for path: '{path}': {error}"))?;
         found.cloned().unwrap_or_default()
     };
     if found == *wanted { Ok(()) } else { failed() }
@@ -181,10 +212,16 @@ fn index(key: &str, len: usize) -> Result<usize, String> {
         .parse()
         .map_err(|_| format!("strconv.Atoi: parsing {key:?}: invalid syntax"))?;
     let len = i64::try_from(len).unwrap_or(i64::MAX);
-    let at = if number < 0 { number.saturating_add(len) } else { number };
+    let at = if number < 0 {
+        number.saturating_add(len)
+    } else {
+        number
+    };
     match usize::try_from(at) {
         Ok(found) if at < len => Ok(found),
-        _ => Err(format!("Unable to access invalid index: {number}: invalid index referenced")),
+        _ => Err(format!(
+            "Unable to access invalid index: {number}: invalid index referenced"
+        )),
     }
 }
 
@@ -205,7 +242,10 @@ impl Place<'_> {
             Parent::List(items) => {
                 let at = index(&self.key, items.len() + 1).map_err(|error| {
                     if error.starts_with("strconv") {
-                        format!("value was not a proper array index: '{}': {error}", self.key)
+                        format!(
+                            "value was not a proper array index: '{}': {error}",
+                            self.key
+                        )
                     } else {
                         error
                     }
@@ -231,9 +271,12 @@ impl Place<'_> {
 
     fn remove(self) -> Result<Value, String> {
         match self.parent {
-            Parent::Object(fields) => fields
-                .remove(&self.key)
-                .ok_or_else(|| format!("Unable to remove nonexistent key: {}: missing value", self.key)),
+            Parent::Object(fields) => fields.remove(&self.key).ok_or_else(|| {
+                format!(
+                    "Unable to remove nonexistent key: {}: missing value",
+                    self.key
+                )
+            }),
             Parent::List(items) => index(&self.key, items.len()).map(|at| items.remove(at)),
         }
     }

@@ -72,7 +72,10 @@ impl ObjectStore {
         options: ObjectStoreOptions,
     ) -> Result<Opened, OpenError> {
         let catalog = Arc::new(Catalog::new(&options.documents)?);
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        if let Some(folder) = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+        {
             files::make_private_folder(folder).map_err(|error| unusable(path, &error))?;
         }
         let lock = Lock::take_within(&files::lock_path(path), LOCK_PATIENCE)
@@ -86,6 +89,7 @@ impl ObjectStore {
             path: path.to_owned(),
             reason: reason(&error),
         };
+        bound(&file.raw, options.max_file_bytes).map_err(told)?;
         let is_replaced = !notices.is_empty();
         let id = instance::settle(&file.raw, instance, &options, &mut notices)?;
         first_version(&file.raw, is_replaced, &options.clock).map_err(told)?;
@@ -202,7 +206,9 @@ impl ObjectStore {
         match tokio::time::timeout(deadline, closed).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(ReadError(format!("closing the object store: {error}"))),
-            Err(_) => Err(ReadError("the object store did not close in time".to_owned())),
+            Err(_) => Err(ReadError(
+                "the object store did not close in time".to_owned(),
+            )),
         }
     }
 }
@@ -236,6 +242,16 @@ impl Inner {
             Err(error) => Err(Failure::unavailable(&error.to_string())),
         }
     }
+}
+
+/// Bounds the file. SQLite refuses what does not fit as it does on a full disk.
+fn bound(connection: &Connection, bytes: u64) -> rusqlite::Result<()> {
+    let page: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    let pages = bytes / u64::try_from(page).unwrap_or(4_096).max(1);
+    let pages = i64::try_from(pages)
+        .unwrap_or(i64::MAX)
+        .min(i64::from(u32::MAX - 1));
+    connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
 }
 
 fn unusable(path: &Path, error: &std::io::Error) -> OpenError {

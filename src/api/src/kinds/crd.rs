@@ -93,6 +93,10 @@ fn tidy_one(schema: &mut Map<String, Value>) {
     // A field is there or it is not: with `nullable`, `has()` would be true for a null.
     schema.remove("nullable");
     schema.remove("title");
+    // An unknown field is refused, or pruned, as in every other object, and not a forbidden property.
+    if schema.get("additionalProperties") == Some(&Value::Bool(false)) {
+        schema.remove("additionalProperties");
+    }
     let format = match schema.get("format").and_then(Value::as_str) {
         Some("uint8" | "uint16" | "uint32" | "int8" | "int16") => Some("int32"),
         Some("uint64") => Some("int64"),

@@ -39,13 +39,14 @@ pub struct RoutingPolicyStatus {
 }
 
 /// Whether a problem keeps a policy from being used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum ProblemSeverity {
     /// The policy is refused.
     Error,
     /// It is used, and somebody should know.
     Warning,
     /// A word of a newer program.
+    #[default]
     #[serde(other)]
     #[schemars(skip)]
     Unknown,
@@ -65,11 +66,14 @@ impl From<routing::policy::Severity> for ProblemSeverity {
 #[serde(rename_all = "camelCase")]
 pub struct PolicyProblem {
     /// How bad it is.
+    #[serde(default)]
     pub severity: ProblemSeverity,
     /// Field, for example spec.rules[0].patterns[1].
+    #[serde(default)]
     #[schemars(length(max = 512))]
     pub path: String,
     /// What is wrong and what to do.
+    #[serde(default)]
     #[schemars(length(max = 1024))]
     pub message: String,
 }

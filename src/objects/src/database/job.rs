@@ -58,7 +58,10 @@ where
             Ok(Err(Stop::Sql(error))) => return Err(error),
             Err(_) => {
                 tracing::error!("an operation of the object store panicked");
-                (Err(Failure::internal("the operation panicked")), Outcome::Undo)
+                (
+                    Err(Failure::internal("the operation panicked")),
+                    Outcome::Undo,
+                )
             }
         };
         self.answer = Some(answer);
@@ -109,7 +112,9 @@ impl Queue {
         match self.0.try_send(Command::Do(Box::new(entry))) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => return Err(Failure::too_many_requests()),
-            Err(TrySendError::Disconnected(_)) => return Err(Failure::unavailable("it was closed")),
+            Err(TrySendError::Disconnected(_)) => {
+                return Err(Failure::unavailable("it was closed"));
+            }
         }
         match timeout(PATIENCE, answer).await {
             Ok(Ok(answer)) => answer,

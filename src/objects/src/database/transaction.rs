@@ -283,10 +283,7 @@ impl<'a> Transaction<'a> {
         let text = object.to_string();
         let row = Row::of(&object);
         if text.len() > MAX_OBJECT && verb != Verb::Deleted {
-            let why = format!(
-                "the object has {} bytes, limit is {MAX_OBJECT}",
-                text.len()
-            );
+            let why = format!("the object has {} bytes, limit is {MAX_OBJECT}", text.len());
             return Err(Failure::too_large(&why).into());
         }
         let before_version = before

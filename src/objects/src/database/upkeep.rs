@@ -20,7 +20,9 @@ pub(crate) fn upkeep(all: &mut Transaction<'_>, feed: &Feed) -> rusqlite::Result
     match events(all).and_then(|()| Ok(changes(all, feed)?)) {
         Ok(()) => {}
         Err(Stop::Sql(error)) => return Err(error),
-        Err(Stop::Refused(failure)) => tracing::warn!(error = failure.message, "upkeep was refused"),
+        Err(Stop::Refused(failure)) => {
+            tracing::warn!(error = failure.message, "upkeep was refused")
+        }
     }
     let oldest = all.at().as_millisecond() - TOMBSTONE_DAYS * DAY_MILLIS;
     all.connection()

@@ -56,16 +56,24 @@ pub fn apply(
     let now = writer.now()?;
     let managed = match live {
         None => Managed::default(),
-        Some(live) => Managed::of(live)
-            .map_err(|error| ApplyError::Unfit(format!("failed to decode managed fields: {error}")))?,
+        Some(live) => Managed::of(live).map_err(|error| {
+            ApplyError::Unfit(format!("failed to decode managed fields: {error}"))
+        })?,
     };
     let empty = empty_of(config);
     check_kind(config, live.unwrap_or(&empty), writer)?;
-    let attempt = Attempt { shape, live: live.unwrap_or(&empty), config, writer, now };
+    let attempt = Attempt {
+        shape,
+        live: live.unwrap_or(&empty),
+        config,
+        writer,
+        now,
+    };
     let managed = attempt.with_former_fields(managed)?;
     let outcome = match attempt.run(managed.clone(), force) {
         Err(ApplyError::Conflicts(conflicts)) if writer.manager == last_applied::MANAGER => {
-            let left = last_applied::without_allowed(shape, attempt.live, conflicts, writer.api_version);
+            let left =
+                last_applied::without_allowed(shape, attempt.live, conflicts, writer.api_version);
             if left.0.is_empty() {
                 attempt.run(managed, Force::Yes)
             } else {
@@ -91,7 +99,10 @@ fn check_kind(config: &Value, live: &Value, writer: &Writer<'_>) -> Result<(), A
     if config["apiVersion"] == writer.api_version && config["kind"] == live["kind"] {
         return Ok(());
     }
-    Err(ApplyError::BadRequest(format!("invalid object type: {}", kind_text(config))))
+    Err(ApplyError::BadRequest(format!(
+        "invalid object type: {}",
+        kind_text(config)
+    )))
 }
 
 /// `relay.dev/v1alpha1, Kind=LayaServer`.
@@ -104,8 +115,18 @@ fn kind_text(object: &Value) -> String {
 
 /// `namespace/name; relay.dev/v1alpha1, Kind=LayaServer`.
 fn object_text(object: &Value) -> String {
-    let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
-    format!("{}/{}; {}", text("/metadata/namespace"), text("/metadata/name"), kind_text(object))
+    let text = |path: &str| {
+        object
+            .pointer(path)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    format!(
+        "{}/{}; {}",
+        text("/metadata/namespace"),
+        text("/metadata/name"),
+        kind_text(object)
+    )
 }
 
 struct Attempt<'a> {
@@ -129,18 +150,29 @@ impl Attempt<'_> {
             new: self.live,
             reset: self.shape.reset(self.writer.subresource),
         };
-        let former = Writer { manager: BEFORE_FIRST_APPLY, ..*self.writer };
-        step.track(managed, &former.identity(Operation::Update), self.writer.api_version, self.now)
-            .map_err(|error| {
-                ApplyError::Unfit(format!("failed to create manager for existing fields: {error}"))
-            })
+        let former = Writer {
+            manager: BEFORE_FIRST_APPLY,
+            ..*self.writer
+        };
+        step.track(
+            managed,
+            &former.identity(Operation::Update),
+            self.writer.api_version,
+            self.now,
+        )
+        .map_err(|error| {
+            ApplyError::Unfit(format!(
+                "failed to create manager for existing fields: {error}"
+            ))
+        })
     }
 
     /// The merged object (`None` when it equals the live one) and who owns what.
     fn run(&self, managed: Managed, force: Force) -> Result<(Option<Value>, Managed), ApplyError> {
         let shape = self.shape;
         self.check()?;
-        let mut managed = present(shape, managed, self.writer.api_version).map_err(ApplyError::Unfit)?;
+        let mut managed =
+            present(shape, managed, self.writer.api_version).map_err(ApplyError::Unfit)?;
         let merged = merge(shape, self.live, self.config);
         let identity = self.writer.identity(Operation::Apply);
         let reset = shape.reset(self.writer.subresource);
@@ -171,7 +203,9 @@ impl Attempt<'_> {
     fn check(&self) -> Result<(), ApplyError> {
         let sent = self.config.pointer("/metadata/managedFields");
         if Sent::read(sent) != Sent::Absent {
-            return Err(ApplyError::BadRequest("metadata.managedFields must be nil".into()));
+            return Err(ApplyError::BadRequest(
+                "metadata.managedFields must be nil".into(),
+            ));
         }
         for (what, object, duplicates) in [
             ("patch", self.config, Duplicates::Refused),
@@ -179,7 +213,9 @@ impl Attempt<'_> {
         ] {
             check(self.shape, object, duplicates).map_err(|misfits| {
                 let object = object_text(object);
-                ApplyError::Unfit(format!("failed to create typed {what} object ({object}): {misfits}"))
+                ApplyError::Unfit(format!(
+                    "failed to create typed {what} object ({object}): {misfits}"
+                ))
             })?;
         }
         Ok(())
@@ -196,7 +232,10 @@ impl Attempt<'_> {
     ) -> Result<(), ApplyError> {
         let changes = compare(self.shape, self.live, merged).without(reset);
         let written = changes.written();
-        let others = managed.entries.iter().filter(|entry| entry.identity != *identity);
+        let others = managed
+            .entries
+            .iter()
+            .filter(|entry| entry.identity != *identity);
         let disputed: Vec<Disputed> = others
             .map(|entry| Disputed {
                 identity: entry.identity.clone(),
@@ -207,7 +246,11 @@ impl Attempt<'_> {
         if force == Force::No && !disputed.is_empty() {
             return Err(ApplyError::Conflicts(conflicts_of(managed, disputed)));
         }
-        for entry in managed.entries.iter_mut().filter(|entry| entry.identity != *identity) {
+        for entry in managed
+            .entries
+            .iter_mut()
+            .filter(|entry| entry.identity != *identity)
+        {
             entry.set = entry.set.difference(&written).difference(&changes.removed);
         }
         managed.entries.retain(|entry| !entry.set.is_empty());

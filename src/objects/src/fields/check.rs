@@ -25,13 +25,18 @@ pub(super) struct Misfits(Vec<(String, String)>);
 impl fmt::Display for Misfits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let line = |(path, problem): &(String, String)| {
-            if path.is_empty() { problem.clone() } else { format!("{path}: {problem}") }
+            if path.is_empty() {
+                problem.clone()
+            } else {
+                format!("{path}: {problem}")
+            }
         };
         match self.0.as_slice() {
             [one] => f.write_str(&line(one)),
             all => {
                 f.write_str("errors:")?;
-                all.iter().try_for_each(|misfit| write!(f, "\n  {}", line(misfit)))
+                all.iter()
+                    .try_for_each(|misfit| write!(f, "\n  {}", line(misfit)))
             }
         }
     }
@@ -39,9 +44,18 @@ impl fmt::Display for Misfits {
 
 /// Checks a whole object.
 pub(super) fn check(shape: &Shape, object: &Value, duplicates: Duplicates) -> Result<(), Misfits> {
-    let mut checker = Checker { shape, duplicates, path: Vec::new(), misfits: Misfits::default() };
+    let mut checker = Checker {
+        shape,
+        duplicates,
+        path: Vec::new(),
+        misfits: Misfits::default(),
+    };
     checker.value(shape.root(), object);
-    if checker.misfits.0.is_empty() { Ok(()) } else { Err(checker.misfits) }
+    if checker.misfits.0.is_empty() {
+        Ok(())
+    } else {
+        Err(checker.misfits)
+    }
 }
 
 struct Checker<'a> {
@@ -60,9 +74,13 @@ impl<'a> Checker<'a> {
         match (self.shape.view(type_, Some(value)), value) {
             (_, Value::Null) => {}
             (View::Map(map), Value::Object(fields)) => self.fields(map, fields),
-            (View::Map(_), other) => self.fail(format!("expected map, got &{{{}}}", text::plain(other))),
+            (View::Map(_), other) => {
+                self.fail(format!("expected map, got &{{{}}}", text::plain(other)))
+            }
             (View::List(list), Value::Array(items)) => self.items(list, items),
-            (View::List(_), other) => self.fail(format!("expected list, got &{{{}}}", text::plain(other))),
+            (View::List(_), other) => {
+                self.fail(format!("expected list, got &{{{}}}", text::plain(other)))
+            }
             (View::Scalar(scalar), value) => {
                 if let Some(problem) = scalar_problem(scalar, value) {
                     self.fail(problem);
@@ -124,9 +142,10 @@ fn scalar_problem(scalar: Scalar, value: &Value) -> Option<String> {
         | (Scalar::Text, Value::String(_))
         | (Scalar::Flag, Value::Bool(_))
         | (Scalar::Any, Value::Number(_) | Value::String(_) | Value::Bool(_)) => None,
-        (Scalar::Number, _) => {
-            Some(format!("expected numeric (int or float), got {}", text::type_name(value)))
-        }
+        (Scalar::Number, _) => Some(format!(
+            "expected numeric (int or float), got {}",
+            text::type_name(value)
+        )),
         (Scalar::Text, _) => Some(format!(
             "expected string, got &value.valueUnstructured{{Value:{}}}",
             text::typed(value)

@@ -39,7 +39,11 @@ impl Changes {
 /// Compares two objects of this shape; both must have passed [`check`](super::check::check).
 pub(super) fn compare(shape: &Shape, old: &Value, new: &Value) -> Changes {
     let marks = compare_values(shape, shape.root(), Some(old), Some(new));
-    Changes { removed: marks.removed.below, modified: marks.modified.below, added: marks.added.below }
+    Changes {
+        removed: marks.removed.below,
+        modified: marks.modified.below,
+        added: marks.added.below,
+    }
 }
 
 #[derive(Default)]
@@ -83,7 +87,10 @@ fn compare_as(
 ) -> Place {
     match view {
         View::Map(map) => {
-            let (before, after) = (old.and_then(Value::as_object), new.and_then(Value::as_object));
+            let (before, after) = (
+                old.and_then(Value::as_object),
+                new.and_then(Value::as_object),
+            );
             let empty = |fields: Option<&JsonMap<_, _>>| fields.is_none_or(JsonMap::is_empty);
             if map.grain == Grain::Atomic || (empty(before) && empty(after)) {
                 leaf(old, new, marks);
@@ -125,7 +132,11 @@ fn leaf(old: Option<&Value>, new: Option<&Value>, marks: &mut Marks) {
 
 impl Marks {
     fn add(&mut self, element: &PathElement, child: Self) {
-        let Self { removed, modified, added } = child;
+        let Self {
+            removed,
+            modified,
+            added,
+        } = child;
         for (mine, theirs) in [
             (&mut self.removed, removed),
             (&mut self.modified, modified),

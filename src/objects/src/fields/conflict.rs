@@ -65,7 +65,12 @@ impl fmt::Display for Conflicts {
             }
             lines.push(format!("- {}", conflict.field));
         }
-        write!(f, "Apply failed with {} conflicts: {}", self.0.len(), lines.join("\n"))
+        write!(
+            f,
+            "Apply failed with {} conflicts: {}",
+            self.0.len(),
+            lines.join("\n")
+        )
     }
 }
 
@@ -81,13 +86,18 @@ pub(super) fn conflicts_of(managed: &Managed, mut disputed: Vec<Disputed>) -> Co
     let conflict = |identity: &Identity, field: String| Conflict {
         manager: identity.manager.clone(),
         operation: identity.operation,
-        api_version: managed.get(identity).map(|entry| entry.api_version.clone()).unwrap_or_default(),
+        api_version: managed
+            .get(identity)
+            .map(|entry| entry.api_version.clone())
+            .unwrap_or_default(),
         subresource: Some(identity.subresource.clone()).filter(|name| !name.is_empty()),
         field,
     };
     let all = disputed.iter().flat_map(|one| {
         let paths = one.fields.paths();
-        paths.into_iter().map(|path| conflict(&one.identity, path_text(&path)))
+        paths
+            .into_iter()
+            .map(|path| conflict(&one.identity, path_text(&path)))
     });
     Conflicts(all.collect())
 }

@@ -19,9 +19,13 @@ pub(super) fn element_of(list: &List, item: &Value) -> Result<PathElement, Strin
 
 fn value_element(item: &Value) -> Result<PathElement, String> {
     match item {
-        Value::Object(_) => Err("associative list without keys has an element that's a map type".into()),
+        Value::Object(_) => {
+            Err("associative list without keys has an element that's a map type".into())
+        }
         Value::Array(_) => Err("not supported: associative list with lists as elements".into()),
-        Value::Null => Err("associative list without keys has an element that's an explicit null".into()),
+        Value::Null => {
+            Err("associative list without keys has an element that's an explicit null".into())
+        }
         value => Ok(PathElement::Value(Arc::new(value.clone()))),
     }
 }

@@ -20,12 +20,20 @@ const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const ANNOTATIONS_BYTES: usize = 256 * 1024;
 
 /// The conflicts that remain when those with kubectl's own client-side apply are left out.
-pub(super) fn without_allowed(shape: &Shape, live: &Value, conflicts: Conflicts, api_version: &str) -> Conflicts {
+pub(super) fn without_allowed(
+    shape: &Shape,
+    live: &Value,
+    conflicts: Conflicts,
+    api_version: &str,
+) -> Conflicts {
     let Some(allowed) = allowed(shape, live, api_version) else {
         return conflicts;
     };
     let allowed: Vec<String> = allowed.paths().iter().map(|path| path_text(path)).collect();
-    let left = conflicts.0.into_iter().filter(|conflict| !allowed.contains(&conflict.field));
+    let left = conflicts
+        .0
+        .into_iter()
+        .filter(|conflict| !allowed.contains(&conflict.field));
     Conflicts(left.collect())
 }
 
@@ -39,7 +47,9 @@ fn allowed(shape: &Shape, live: &Value, api_version: &str) -> Option<FieldSet> {
     check(shape, live, Duplicates::Refused).ok()?;
     check(shape, &last, Duplicates::Refused).ok()?;
     let changes = compare(shape, &last, live);
-    let set = members(shape, &last).difference(&changes.written()).difference(&changes.removed);
+    let set = members(shape, &last)
+        .difference(&changes.written())
+        .difference(&changes.removed);
     Some(set)
 }
 
@@ -56,15 +66,22 @@ pub(super) fn refresh(object: &mut Value, config: &Value) {
         return;
     }
     let mut config = config.clone();
-    if let Some(annotations) = config.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+    if let Some(annotations) = config
+        .pointer_mut("/metadata/annotations")
+        .and_then(Value::as_object_mut)
+    {
         annotations.remove(ANNOTATION);
     }
-    let Some(annotations) =
-        object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut)
+    let Some(annotations) = object
+        .pointer_mut("/metadata/annotations")
+        .and_then(Value::as_object_mut)
     else {
         return;
     };
-    annotations.insert(ANNOTATION.into(), format!("{}\n", text::json(&config)).into());
+    annotations.insert(
+        ANNOTATION.into(),
+        format!("{}\n", text::json(&config)).into(),
+    );
     let bytes: usize = annotations
         .iter()
         .map(|(name, value)| name.len() + value.as_str().map_or(0, str::len))

@@ -24,7 +24,12 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    pub(super) fn new(manager: &str, operation: Operation, api_version: &str, subresource: &str) -> Self {
+    pub(super) fn new(
+        manager: &str,
+        operation: Operation,
+        api_version: &str,
+        subresource: &str,
+    ) -> Self {
         let api_version = match operation {
             Operation::Apply => "",
             Operation::Update => api_version,
@@ -142,7 +147,10 @@ pub(super) fn parse_time(text: &str) -> Option<Timestamp> {
 
 /// Takes `managedFields` out of an object.
 pub(super) fn take(object: &mut Value) -> Option<Value> {
-    object.get_mut("metadata")?.as_object_mut()?.remove("managedFields")
+    object
+        .get_mut("metadata")?
+        .as_object_mut()?
+        .remove("managedFields")
 }
 
 impl Managed {
@@ -170,11 +178,15 @@ impl Managed {
     }
 
     pub(super) fn get(&self, identity: &Identity) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.identity == *identity)
+        self.entries
+            .iter()
+            .find(|entry| entry.identity == *identity)
     }
 
     pub(super) fn get_mut(&mut self, identity: &Identity) -> Option<&mut Entry> {
-        self.entries.iter_mut().find(|entry| entry.identity == *identity)
+        self.entries
+            .iter_mut()
+            .find(|entry| entry.identity == *identity)
     }
 
     /// Replaces the entry of this identity, or adds it.
@@ -202,9 +214,13 @@ impl Managed {
             take(object);
             return;
         }
-        let Some(object) = object.as_object_mut() else { return };
+        let Some(object) = object.as_object_mut() else {
+            return;
+        };
         let metadata = object.entry("metadata").or_insert_with(|| json!({}));
-        let Some(metadata) = metadata.as_object_mut() else { return };
+        let Some(metadata) = metadata.as_object_mut() else {
+            return;
+        };
         let mut sorted: Vec<&Entry> = self.entries.iter().collect();
         sorted.sort_by(|a, b| a.order().cmp(&b.order()));
         let entries = sorted.into_iter().map(Entry::encode).collect();
@@ -218,7 +234,13 @@ impl Managed {
             .entries
             .iter()
             .filter(updates)
-            .map(|entry| (entry.seconds(), entry.identity.sort_key(), entry.identity.clone()))
+            .map(|entry| {
+                (
+                    entry.seconds(),
+                    entry.identity.sort_key(),
+                    entry.identity.clone(),
+                )
+            })
             .collect();
         oldest.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
         let mut excess = oldest.len().saturating_sub(UPDATE_ENTRIES);
@@ -241,13 +263,19 @@ impl Managed {
     fn merge_into_bucket(&mut self, first: &Identity, younger: &Identity) {
         let bucket = Identity::new(ANCIENT_CHANGES, Operation::Update, &first.api_version, "");
         // Where the younger one is the bucket itself, the first goes into it; the API server would lose the set here.
-        let (from, into) = if *younger == bucket { (younger, first) } else { (first, younger) };
+        let (from, into) = if *younger == bucket {
+            (younger, first)
+        } else {
+            (first, younger)
+        };
         if self.get(&bucket).is_none()
             && let Some(entry) = self.get_mut(from)
         {
             entry.identity = bucket.clone();
         }
-        let Some(merged) = self.get(into).cloned() else { return };
+        let Some(merged) = self.get(into).cloned() else {
+            return;
+        };
         self.remove(into);
         if let Some(entry) = self.get_mut(&bucket) {
             entry.set = entry.set.union(&merged.set);
@@ -272,7 +300,9 @@ impl RawEntry<'_> {
             "" => return fail(format!("missing fieldsType in managed fields entry {at}")),
             other => {
                 let other = super::text::quoted(other);
-                return fail(format!("invalid fieldsType {other} in managed fields entry {at}"));
+                return fail(format!(
+                    "invalid fieldsType {other} in managed fields entry {at}"
+                ));
             }
         }
         let set = match self.fields {
@@ -296,8 +326,19 @@ impl Entry {
 
     /// Appliers before updaters, then the oldest first.
     fn order(&self) -> (&'static str, i64, &str, &str, &str) {
-        let Identity { manager, operation, subresource, .. } = &self.identity;
-        (operation.as_str(), self.seconds(), manager, &self.api_version, subresource)
+        let Identity {
+            manager,
+            operation,
+            subresource,
+            ..
+        } = &self.identity;
+        (
+            operation.as_str(),
+            self.seconds(),
+            manager,
+            &self.api_version,
+            subresource,
+        )
     }
 
     fn encode(&self) -> Value {
@@ -322,10 +363,14 @@ impl Entry {
 
 /// Takes back new times where nothing but times would change: such a write is no write.
 ///
-/// Call it once more after defaulting, which can make an applied object equal to the stored one.
+/// Call it once more at the very end, before the comparison that decides whether anything is written: defaults, and fields
+/// that the write must not change and that were put back, can make the object equal to the stored one.
 pub fn settle_times(old: &Value, new: &mut Value) {
     let entries = |object: &'_ Value| -> Option<Vec<Value>> {
-        let mut entries = object.pointer("/metadata/managedFields")?.as_array()?.clone();
+        let mut entries = object
+            .pointer("/metadata/managedFields")?
+            .as_array()?
+            .clone();
         for entry in &mut entries {
             entry.as_object_mut()?.remove("time");
         }
@@ -335,9 +380,10 @@ pub fn settle_times(old: &Value, new: &mut Value) {
     if managed(old) == managed(new) || entries(old) != entries(new) || !equal_otherwise(old, new) {
         return;
     }
-    if let (Some(stored), Some(metadata)) =
-        (managed(old), new.get_mut("metadata").and_then(Value::as_object_mut))
-    {
+    if let (Some(stored), Some(metadata)) = (
+        managed(old),
+        new.get_mut("metadata").and_then(Value::as_object_mut),
+    ) {
         metadata.insert("managedFields".into(), stored);
     }
 }
@@ -348,10 +394,16 @@ fn equal_otherwise(a: &Value, b: &Value) -> bool {
     };
     let rest = |object: &JsonMap<String, Value>| -> JsonMap<String, Value> {
         let metadata = object.get("metadata").and_then(Value::as_object);
-        let named = metadata.into_iter().flatten().filter(|(name, _)| *name != "managedFields");
-        named.map(|(name, value)| (name.clone(), value.clone())).collect()
+        let named = metadata
+            .into_iter()
+            .flatten()
+            .filter(|(name, _)| *name != "managedFields");
+        named
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
     };
     a.len() == b.len()
-        && a.iter().all(|(name, value)| name == "metadata" || b.get(name) == Some(value))
+        && a.iter()
+            .all(|(name, value)| name == "metadata" || b.get(name) == Some(value))
         && json!(rest(a)) == json!(rest(b))
 }

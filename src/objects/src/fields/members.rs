@@ -15,16 +15,33 @@ pub(super) fn members(shape: &Shape, object: &Value) -> FieldSet {
 }
 
 fn mark_of(shape: &Shape, type_: TypeId, value: &Value) -> Mark {
-    let leaf = Mark { member: true, below: FieldSet::default() };
+    let leaf = Mark {
+        member: true,
+        below: FieldSet::default(),
+    };
     match (shape.view(type_, Some(value)), value) {
         (View::Scalar(_), _) => leaf,
-        (View::List(List { items: Items::Atomic, .. }), _) => leaf,
-        (View::Map(Map { grain: Grain::Atomic, .. }), _) => leaf,
+        (
+            View::List(List {
+                items: Items::Atomic,
+                ..
+            }),
+            _,
+        ) => leaf,
+        (
+            View::Map(Map {
+                grain: Grain::Atomic,
+                ..
+            }),
+            _,
+        ) => leaf,
         (View::List(list), Value::Array(items)) => items_of(shape, list, items),
         (View::Map(map), Value::Object(fields)) => {
             let mut mark = Mark::default();
             for (name, value) in fields {
-                let Some(type_) = map.field(name) else { continue };
+                let Some(type_) = map.field(name) else {
+                    continue;
+                };
                 let mut child = mark_of(shape, type_, value);
                 let empty = value.is_null() || value.as_object().is_some_and(|map| map.is_empty());
                 child.member |= empty || !map.fields.contains_key(name.as_str());
@@ -46,7 +63,11 @@ fn items_of(shape: &Shape, list: &List, items: &[Value]) -> Mark {
     let mut mark = Mark::default();
     for (element, (item, times)) in by_element {
         // Of items with the same key only the place is owned.
-        let mut child = if times == 1 { mark_of(shape, list.element, item) } else { Mark::default() };
+        let mut child = if times == 1 {
+            mark_of(shape, list.element, item)
+        } else {
+            Mark::default()
+        };
         child.member = true;
         mark.below.add(element, child);
     }
@@ -108,16 +129,36 @@ fn collapse(shape: &Shape, type_: TypeId, set: &FieldSet) -> Option<FieldSet> {
 
 fn collapse_node(shape: &Shape, type_: TypeId, node: &Node) -> Option<Node> {
     let found = shape.get(type_);
-    let whole = Node { member: true, below: FieldSet::default(), element: node.element.clone() };
+    let whole = Node {
+        member: true,
+        below: FieldSet::default(),
+        element: node.element.clone(),
+    };
     match (&found.map, &found.scalar, &found.list) {
         (Some(_), ..) if type_ == DEDUCED => None,
         (Some(map), ..) if map.others == Some(DEDUCED) && map.fields.is_empty() => None,
-        (Some(Map { grain: Grain::Atomic, .. }), ..) => (!node.below.is_empty()).then_some(whole),
-        (None, None, Some(List { items: Items::Atomic, .. })) => {
-            (!node.below.is_empty()).then_some(whole)
+        (
+            Some(Map {
+                grain: Grain::Atomic,
+                ..
+            }),
+            ..,
+        ) => (!node.below.is_empty()).then_some(whole),
+        (
+            None,
+            None,
+            Some(List {
+                items: Items::Atomic,
+                ..
+            }),
+        ) => (!node.below.is_empty()).then_some(whole),
+        (Some(_), ..) | (None, None, Some(_)) => {
+            collapse(shape, type_, &node.below).map(|below| Node {
+                element: node.element.clone(),
+                member: node.member,
+                below,
+            })
         }
-        (Some(_), ..) | (None, None, Some(_)) => collapse(shape, type_, &node.below)
-            .map(|below| Node { element: node.element.clone(), member: node.member, below }),
         _ => None,
     }
 }

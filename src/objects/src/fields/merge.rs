@@ -24,7 +24,10 @@ fn merge_values(
     match shape.view(type_, config.or(live)) {
         View::Scalar(_) | View::Nothing => whole(),
         View::Map(map) => {
-            let (old, new) = (live.and_then(Value::as_object), config.and_then(Value::as_object));
+            let (old, new) = (
+                live.and_then(Value::as_object),
+                config.and_then(Value::as_object),
+            );
             let empty = |fields: Option<&JsonMap<_, _>>| fields.is_none_or(JsonMap::is_empty);
             if map.grain == Grain::Atomic || (empty(old) && empty(new)) {
                 return whole();
@@ -32,7 +35,10 @@ fn merge_values(
             merge_fields(shape, map, old, new)
         }
         View::List(list) => {
-            let (old, new) = (live.and_then(Value::as_array), config.and_then(Value::as_array));
+            let (old, new) = (
+                live.and_then(Value::as_array),
+                config.and_then(Value::as_array),
+            );
             let empty = |items: Option<&Vec<_>>| items.is_none_or(Vec::is_empty);
             if matches!(list.items, Items::Atomic) || (empty(old) && empty(new)) {
                 return whole();
@@ -100,7 +106,14 @@ impl<'a> Lists<'a> {
                 .or_insert(*item);
         }
         let new_elements = new.iter().map(|(element, _)| element.clone()).collect();
-        Self { shape, list, old, new, old_by_element, new_elements }
+        Self {
+            shape,
+            list,
+            old,
+            new,
+            old_by_element,
+            new_elements,
+        }
     }
 
     fn item(&self, old: Option<&Value>, new: Option<&Value>) -> Option<Value> {
@@ -111,7 +124,8 @@ impl<'a> Lists<'a> {
     /// before the next shared item.
     fn merge(&self) -> Vec<Value> {
         let mut out = Vec::with_capacity(self.old.len().max(self.new.len()));
-        let shared = |(element, _): &&(PathElement, &Value)| self.old_by_element.contains_key(element);
+        let shared =
+            |(element, _): &&(PathElement, &Value)| self.old_by_element.contains_key(element);
         let mut shared_order = self.new.iter().filter(shared).map(|(element, _)| element);
         let mut next_shared = shared_order.next();
         let mut merged: BTreeSet<&PathElement> = BTreeSet::new();

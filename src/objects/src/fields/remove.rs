@@ -15,15 +15,35 @@ pub(super) fn remove(shape: &Shape, object: &Value, fields: &FieldSet) -> Value 
 
 /// Null when nothing of a value is left, and for an atomic value that a path leads into: both as in the API server.
 fn remove_from(shape: &Shape, type_: Option<TypeId>, value: &Value, fields: &FieldSet) -> Value {
-    let Some(type_) = type_ else { return value.clone() };
+    let Some(type_) = type_ else {
+        return value.clone();
+    };
     match (shape.view(type_, Some(value)), value) {
         (View::Scalar(_), value) => value.clone(),
-        (View::List(List { items: Items::Atomic, .. }), _) => Value::Null,
-        (View::Map(Map { grain: Grain::Atomic, .. }), _) => Value::Null,
+        (
+            View::List(List {
+                items: Items::Atomic,
+                ..
+            }),
+            _,
+        ) => Value::Null,
+        (
+            View::Map(Map {
+                grain: Grain::Atomic,
+                ..
+            }),
+            _,
+        ) => Value::Null,
         (View::List(list), Value::Array(items)) => {
-            let kept: Vec<Value> =
-                items.iter().filter_map(|item| remove_item(shape, list, item, fields)).collect();
-            if kept.is_empty() { Value::Null } else { Value::Array(kept) }
+            let kept: Vec<Value> = items
+                .iter()
+                .filter_map(|item| remove_item(shape, list, item, fields))
+                .collect();
+            if kept.is_empty() {
+                Value::Null
+            } else {
+                Value::Array(kept)
+            }
         }
         (View::Map(map), Value::Object(object)) => {
             let mut kept = JsonMap::new();
@@ -36,14 +56,20 @@ fn remove_from(shape: &Shape, type_: Option<TypeId>, value: &Value, fields: &Fie
                 };
                 kept.insert(name.clone(), rest);
             }
-            if kept.is_empty() { Value::Null } else { Value::Object(kept) }
+            if kept.is_empty() {
+                Value::Null
+            } else {
+                Value::Object(kept)
+            }
         }
         _ => Value::Null,
     }
 }
 
 fn remove_item(shape: &Shape, list: &List, item: &Value, fields: &FieldSet) -> Option<Value> {
-    let node = element_of(list, item).ok().and_then(|element| fields.get(&element));
+    let node = element_of(list, item)
+        .ok()
+        .and_then(|element| fields.get(&element));
     match node {
         None => Some(item.clone()),
         Some(node) if node.member => None,

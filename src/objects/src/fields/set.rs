@@ -78,7 +78,11 @@ impl FieldSet {
         let at = match self.find(element) {
             Ok(at) => at,
             Err(at) => {
-                let node = Node { element: element.clone(), member: false, below: Self::default() };
+                let node = Node {
+                    element: element.clone(),
+                    member: false,
+                    below: Self::default(),
+                };
                 self.nodes.insert(at, node);
                 at
             }
@@ -87,7 +91,8 @@ impl FieldSet {
     }
 
     fn find(&self, element: &PathElement) -> Result<usize, usize> {
-        self.nodes.binary_search_by(|node| node.element.cmp(element))
+        self.nodes
+            .binary_search_by(|node| node.element.cmp(element))
     }
 
     /// Adds what a place contributes. Cheap when places come in order.
@@ -96,7 +101,11 @@ impl FieldSet {
             return;
         }
         if self.nodes.last().is_none_or(|last| last.element < element) {
-            self.nodes.push(Node { element, member: mark.member, below: mark.below });
+            self.nodes.push(Node {
+                element,
+                member: mark.member,
+                below: mark.below,
+            });
             return;
         }
         let node = self.enter(&element);
@@ -110,7 +119,9 @@ impl FieldSet {
 
     /// Keeps those nodes for which something is left.
     pub(super) fn from_nodes(nodes: impl IntoIterator<Item = Node>) -> Self {
-        Self { nodes: nodes.into_iter().filter(|node| !node.is_empty()).collect() }
+        Self {
+            nodes: nodes.into_iter().filter(|node| !node.is_empty()).collect(),
+        }
     }
 
     /// Whether nothing is a member.
@@ -122,7 +133,10 @@ impl FieldSet {
     /// How many paths are members.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.nodes.iter().map(|node| usize::from(node.member) + node.below.len()).sum()
+        self.nodes
+            .iter()
+            .map(|node| usize::from(node.member) + node.below.len())
+            .sum()
     }
 
     /// Whether this path is a member.
@@ -131,7 +145,9 @@ impl FieldSet {
         match path {
             [] => false,
             [last] => self.get(last).is_some_and(|node| node.member),
-            [first, rest @ ..] => self.get(first).is_some_and(|node| node.below.contains(rest)),
+            [first, rest @ ..] => self
+                .get(first)
+                .is_some_and(|node| node.below.contains(rest)),
         }
     }
 

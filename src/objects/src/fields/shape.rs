@@ -118,9 +118,27 @@ impl Shape {
         let text = shape.push(scalar(Scalar::Text));
         if let Some(map) = shape.types[root.0].map.as_mut() {
             let has_status = map.fields.contains_key("status");
-            map.fields.insert("apiVersion".into(), Field { type_: text, default: None });
-            map.fields.insert("kind".into(), Field { type_: text, default: None });
-            map.fields.insert("metadata".into(), Field { type_: metadata, default: None });
+            map.fields.insert(
+                "apiVersion".into(),
+                Field {
+                    type_: text,
+                    default: None,
+                },
+            );
+            map.fields.insert(
+                "kind".into(),
+                Field {
+                    type_: text,
+                    default: None,
+                },
+            );
+            map.fields.insert(
+                "metadata".into(),
+                Field {
+                    type_: metadata,
+                    default: None,
+                },
+            );
             if has_status {
                 shape.status = StatusSubresource::Present;
             }
@@ -137,7 +155,13 @@ impl Shape {
         shape.root = shape.push(Type {
             map: Some(Map {
                 grain: Grain::Granular,
-                fields: BTreeMap::from([("metadata".into(), Field { type_: metadata, default: None })]),
+                fields: BTreeMap::from([(
+                    "metadata".into(),
+                    Field {
+                        type_: metadata,
+                        default: None,
+                    },
+                )]),
                 others: Some(DEDUCED),
             }),
             ..Type::default()
@@ -150,7 +174,13 @@ impl Shape {
     pub fn with_whole_field(mut self, name: &str) -> Self {
         let root = self.root;
         if let Some(map) = self.types[root.0].map.as_mut() {
-            map.fields.insert(name.into(), Field { type_: UNTYPED, default: None });
+            map.fields.insert(
+                name.into(),
+                Field {
+                    type_: UNTYPED,
+                    default: None,
+                },
+            );
         }
         self
     }
@@ -163,10 +193,25 @@ impl Shape {
     }
 
     fn empty(served: Served) -> Self {
-        let whole = Map { grain: Grain::Atomic, fields: BTreeMap::new(), others: Some(UNTYPED) };
-        let list = List { items: Items::Atomic, element: UNTYPED };
-        let by_field = Map { grain: Grain::Granular, fields: BTreeMap::new(), others: Some(DEDUCED) };
-        let any = |map| Type { scalar: Some(Scalar::Any), list: Some(list.clone()), map: Some(map) };
+        let whole = Map {
+            grain: Grain::Atomic,
+            fields: BTreeMap::new(),
+            others: Some(UNTYPED),
+        };
+        let list = List {
+            items: Items::Atomic,
+            element: UNTYPED,
+        };
+        let by_field = Map {
+            grain: Grain::Granular,
+            fields: BTreeMap::new(),
+            others: Some(DEDUCED),
+        };
+        let any = |map| Type {
+            scalar: Some(Scalar::Any),
+            list: Some(list.clone()),
+            map: Some(map),
+        };
         Self {
             types: vec![any(whole), any(by_field)],
             root: DEDUCED,
@@ -197,13 +242,33 @@ impl Shape {
         let found = self.get(type_);
         match (value, found) {
             (Some(Value::Object(_)), Type { map: Some(map), .. }) => View::Map(map),
-            (Some(Value::Array(_)), Type { list: Some(list), .. }) => View::List(list),
-            (Some(Value::Bool(_) | Value::Number(_) | Value::String(_)), Type { scalar: Some(scalar), .. }) => {
-                View::Scalar(*scalar)
-            }
+            (
+                Some(Value::Array(_)),
+                Type {
+                    list: Some(list), ..
+                },
+            ) => View::List(list),
+            (
+                Some(Value::Bool(_) | Value::Number(_) | Value::String(_)),
+                Type {
+                    scalar: Some(scalar),
+                    ..
+                },
+            ) => View::Scalar(*scalar),
             (_, Type { map: Some(map), .. }) => View::Map(map),
-            (_, Type { scalar: Some(scalar), .. }) => View::Scalar(*scalar),
-            (_, Type { list: Some(list), .. }) => View::List(list),
+            (
+                _,
+                Type {
+                    scalar: Some(scalar),
+                    ..
+                },
+            ) => View::Scalar(*scalar),
+            (
+                _,
+                Type {
+                    list: Some(list), ..
+                },
+            ) => View::List(list),
             _ => View::Nothing,
         }
     }
@@ -237,7 +302,10 @@ impl Shape {
 impl Map {
     /// The type of a field.
     pub(super) fn field(&self, name: &str) -> Option<TypeId> {
-        self.fields.get(name).map(|field| field.type_).or(self.others)
+        self.fields
+            .get(name)
+            .map(|field| field.type_)
+            .or(self.others)
     }
 
     /// The element of a field, sharing the schema's text where there is one.
@@ -257,7 +325,10 @@ enum Unknown {
 }
 
 fn scalar(scalar: Scalar) -> Type {
-    Type { scalar: Some(scalar), ..Type::default() }
+    Type {
+        scalar: Some(scalar),
+        ..Type::default()
+    }
 }
 
 impl Shape {
@@ -267,8 +338,14 @@ impl Shape {
             _ => unknown,
         };
         let type_ = match schema["type"].as_str() {
-            Some("object") => Type { map: Some(self.read_map(schema, unknown)), ..Type::default() },
-            Some("array") => Type { list: Some(self.read_list(schema, unknown)), ..Type::default() },
+            Some("object") => Type {
+                map: Some(self.read_map(schema, unknown)),
+                ..Type::default()
+            },
+            Some("array") => Type {
+                list: Some(self.read_list(schema, unknown)),
+                ..Type::default()
+            },
             Some("integer" | "number") => scalar(Scalar::Number),
             Some("boolean") => scalar(Scalar::Flag),
             Some("string") => scalar(match schema["format"].as_str() {
@@ -301,7 +378,11 @@ impl Shape {
             Some("atomic") => Grain::Atomic,
             _ => Grain::Granular,
         };
-        Map { grain, fields, others }
+        Map {
+            grain,
+            fields,
+            others,
+        }
     }
 
     fn read_list(&mut self, schema: &Value, unknown: Unknown) -> List {
@@ -319,12 +400,18 @@ impl Shape {
 
     fn read_keys(&self, schema: &Value, element: TypeId) -> Vec<(String, Option<Value>)> {
         let fields = self.get(element).map.as_ref().map(|map| &map.fields);
-        let names = schema["x-kubernetes-list-map-keys"].as_array().into_iter().flatten();
+        let names = schema["x-kubernetes-list-map-keys"]
+            .as_array()
+            .into_iter()
+            .flatten();
         names
             .filter_map(Value::as_str)
             .map(|name| {
                 let field = fields.and_then(|fields| fields.get(name));
-                (name.to_owned(), field.and_then(|field| field.default.clone()))
+                (
+                    name.to_owned(),
+                    field.and_then(|field| field.default.clone()),
+                )
             })
             .collect()
     }
@@ -335,14 +422,25 @@ impl Shape {
         let number = self.push(scalar(Scalar::Number));
         let any = self.push(scalar(Scalar::Any));
         let texts = self.push(Type {
-            map: Some(Map { grain: Grain::Granular, fields: BTreeMap::new(), others: Some(text) }),
+            map: Some(Map {
+                grain: Grain::Granular,
+                fields: BTreeMap::new(),
+                others: Some(text),
+            }),
             ..Type::default()
         });
         let owner = self.push(Type {
-            map: Some(Map { grain: Grain::Atomic, fields: BTreeMap::new(), others: Some(UNTYPED) }),
+            map: Some(Map {
+                grain: Grain::Atomic,
+                fields: BTreeMap::new(),
+                others: Some(UNTYPED),
+            }),
             ..Type::default()
         });
-        let list = |items, element| Type { list: Some(List { items, element }), ..Type::default() };
+        let list = |items, element| Type {
+            list: Some(List { items, element }),
+            ..Type::default()
+        };
         let finalizers = self.push(list(Items::Set, text));
         let owners = self.push(list(Items::Keyed(vec![("uid".into(), None)]), owner));
         let managed = self.push(list(Items::Atomic, UNTYPED));
@@ -364,10 +462,22 @@ impl Shape {
             ("uid", text),
         ];
         let fields = fields
-            .map(|(name, type_)| (Arc::from(name), Field { type_, default: None }))
+            .map(|(name, type_)| {
+                (
+                    Arc::from(name),
+                    Field {
+                        type_,
+                        default: None,
+                    },
+                )
+            })
             .into();
         self.push(Type {
-            map: Some(Map { grain: Grain::Granular, fields, others: None }),
+            map: Some(Map {
+                grain: Grain::Granular,
+                fields,
+                others: None,
+            }),
             ..Type::default()
         })
     }

@@ -18,7 +18,7 @@ const UNKNOWN_MANAGER: &str = "unknown";
 ///
 /// `new` is the object as the client wants it, defaulted, but before fields that the write must not change (`status`, or
 /// everything else of a write of `/status`) are put back; its `managedFields` are what the client sent: absent or
-/// unreadable ones are taken from `old`, `[]` and `[{}]` clear them, others stand. Ownership that cannot be computed is
+/// unreadable ones are taken from `old`, `[{}]` clears them, others stand. Ownership that cannot be computed is
 /// dropped, as the API server does, and never fails a write.
 ///
 /// # Errors
@@ -34,16 +34,23 @@ pub fn record_update(
         return Err(FieldsError::NoMetadata);
     }
     let sent = take(new);
-    let start = starting_point(old, sent.as_ref(), writer.subresource);
+    let start = starting_point(shape, old, sent.as_ref(), writer.subresource);
     let exists = old.is_some_and(|old| {
-        old.pointer("/metadata/uid").and_then(Value::as_str).is_some_and(|uid| !uid.is_empty())
+        old.pointer("/metadata/uid")
+            .and_then(Value::as_str)
+            .is_some_and(|uid| !uid.is_empty())
     });
     if start.is_empty() && exists {
         // Ownership was cleared; it is tracked again from the next apply on.
         return Ok(());
     }
     let empty = empty_of(new);
-    let step = Step { shape, old: old.unwrap_or(&empty), new, reset: shape.reset(writer.subresource) };
+    let step = Step {
+        shape,
+        old: old.unwrap_or(&empty),
+        new,
+        reset: shape.reset(writer.subresource),
+    };
     let identity = writer.identity(Operation::Update);
     let managed = match writer.subresource {
         Some("scale") => step.track_scale(start, &identity, writer.api_version, now),
@@ -59,9 +66,19 @@ pub fn record_update(
 }
 
 /// The managed fields that a write begins with.
-fn starting_point(old: Option<&Value>, sent: Option<&Value>, subresource: Option<&str>) -> Managed {
-    let stored = || old.and_then(|old| Managed::of(old).ok()).unwrap_or_default();
-    if subresource.is_some() {
+fn starting_point(
+    shape: &Shape,
+    old: Option<&Value>,
+    sent: Option<&Value>,
+    subresource: Option<&str>,
+) -> Managed {
+    let stored = || {
+        old.and_then(|old| Managed::of(old).ok())
+            .unwrap_or_default()
+    };
+    // The metadata of a custom resource loses an empty list before anybody looks at it.
+    let lost = shape.served() == Served::OneVersion && sent == Some(&json!([]));
+    if subresource.is_some() || lost {
         return stored();
     }
     match Sent::read(sent) {
@@ -80,12 +97,23 @@ pub(super) fn empty_of(object: &Value) -> Value {
 
 impl Writer<'_> {
     pub(super) fn now(&self) -> Result<Timestamp, FieldsError> {
-        parse_time(self.time).ok_or_else(|| FieldsError::Time { time: self.time.into() })
+        parse_time(self.time).ok_or_else(|| FieldsError::Time {
+            time: self.time.into(),
+        })
     }
 
     pub(super) fn identity(&self, operation: Operation) -> Identity {
-        let manager = if self.manager.is_empty() { UNKNOWN_MANAGER } else { self.manager };
-        Identity::new(manager, operation, self.api_version, self.subresource.unwrap_or_default())
+        let manager = if self.manager.is_empty() {
+            UNKNOWN_MANAGER
+        } else {
+            self.manager
+        };
+        Identity::new(
+            manager,
+            operation,
+            self.api_version,
+            self.subresource.unwrap_or_default(),
+        )
     }
 }
 
@@ -129,7 +157,8 @@ impl Step<'_> {
 
     fn changes(&self, managed: Managed, api_version: &str) -> Result<(Managed, Changes), String> {
         for object in [self.old, self.new] {
-            check(self.shape, object, Duplicates::Allowed).map_err(|misfits| misfits.to_string())?;
+            check(self.shape, object, Duplicates::Allowed)
+                .map_err(|misfits| misfits.to_string())?;
         }
         let managed = present(self.shape, managed, api_version)?;
         let changes = compare(self.shape, self.old, self.new).without(&self.reset);
@@ -154,21 +183,38 @@ fn give(
         if let Some(former) = managed.get(identity) {
             set = set.union(&former.set);
         }
-        managed.put(Entry { identity: identity.clone(), api_version: api_version.into(), set, time });
+        managed.put(Entry {
+            identity: identity.clone(),
+            api_version: api_version.into(),
+            set,
+            time,
+        });
     }
     managed.cap_updates();
     managed
 }
 
 /// The entries as the present schema has them.
-pub(super) fn present(shape: &Shape, mut managed: Managed, api_version: &str) -> Result<Managed, String> {
-    if let Some(other) = managed.entries.iter().find(|entry| entry.api_version != api_version) {
+pub(super) fn present(
+    shape: &Shape,
+    mut managed: Managed,
+    api_version: &str,
+) -> Result<Managed, String> {
+    if let Some(other) = managed
+        .entries
+        .iter()
+        .find(|entry| entry.api_version != api_version)
+    {
         match shape.served() {
             Served::OneVersion => {
                 let version = &other.api_version;
-                return Err(format!("request to convert CR to an invalid group/version: {version}"));
+                return Err(format!(
+                    "request to convert CR to an invalid group/version: {version}"
+                ));
             }
-            Served::Dropped => managed.entries.retain(|entry| entry.api_version == api_version),
+            Served::Dropped => managed
+                .entries
+                .retain(|entry| entry.api_version == api_version),
         }
     }
     for entry in &mut managed.entries {
@@ -194,7 +240,11 @@ pub(super) fn without_identity(set: &FieldSet) -> FieldSet {
         "selfLink",
         "uid",
     ];
-    let mut paths = vec![vec![field("apiVersion")], vec![field("kind")], vec![metadata()]];
+    let mut paths = vec![
+        vec![field("apiVersion")],
+        vec![field("kind")],
+        vec![metadata()],
+    ];
     paths.extend(of_metadata.map(|name| vec![metadata(), field(name)]));
     set.difference(&FieldSet::of_paths(paths))
 }

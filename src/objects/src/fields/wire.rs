@@ -118,7 +118,10 @@ fn read(value: &Value, name: &str) -> Result<Mark, FieldSetError> {
 }
 
 fn element_of(name: &str) -> Result<Option<PathElement>, FieldSetError> {
-    let fail = |problem| FieldSetError::Element { name: name.into(), problem };
+    let fail = |problem| FieldSetError::Element {
+        name: name.into(),
+        problem,
+    };
     if name.len() < 2 {
         return Err(fail("it has fewer than 2 characters"));
     }
@@ -137,7 +140,10 @@ fn element_of(name: &str) -> Result<Option<PathElement>, FieldSetError> {
                 serde_json::from_str(rest).map_err(|_| fail("its keys are not a JSON object"))?;
             PathElement::key(keys.into_iter().collect())
         }
-        b'i' => PathElement::Index(rest.parse().map_err(|_| fail("its index is not a number"))?),
+        b'i' => PathElement::Index(
+            rest.parse()
+                .map_err(|_| fail("its index is not a number"))?,
+        ),
         _ => return Ok(None),
     }))
 }

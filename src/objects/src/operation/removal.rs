@@ -190,10 +190,7 @@ pub(super) fn end_if_empty(all: &mut Transaction<'_>, name: &str) -> Result<(), 
         return Ok(());
     };
     let is_held = !metadata::finalizers(&namespace).is_empty();
-    if !metadata::is_deleting(&namespace)
-        || is_held
-        || snapshot::has_any(all.connection(), name)?
-    {
+    if !metadata::is_deleting(&namespace) || is_held || snapshot::has_any(all.connection(), name)? {
         return Ok(());
     }
     all.remove(&resource, namespace)?;

@@ -88,9 +88,10 @@ pub(super) fn form(headers: &HeaderMap) -> Result<Form, Failure> {
 /// Whether a client takes all of discovery in one document before the single ones.
 pub(super) fn wants_aggregated(headers: &HeaderMap) -> bool {
     let all = accepted(headers);
-    let first = all.iter().map(|text| parse(text)).find(|accepted| {
-        accepted.is_json() && matches!(accepted.parameter("v"), "" | "v2")
-    });
+    let first = all
+        .iter()
+        .map(|text| parse(text))
+        .find(|accepted| accepted.is_json() && matches!(accepted.parameter("v"), "" | "v2"));
     first.is_some_and(|accepted| {
         accepted.parameter("as") == "APIGroupDiscoveryList"
             && accepted.parameter("g") == "apidiscovery.k8s.io"
@@ -114,7 +115,10 @@ mod tests {
                 "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
                 Some(Form::Metadata),
             ),
-            ("application/vnd.kubernetes.protobuf,application/json", Some(Form::Object)),
+            (
+                "application/vnd.kubernetes.protobuf,application/json",
+                Some(Form::Object),
+            ),
             ("application/vnd.kubernetes.protobuf", None),
             ("application/json;as=Table;v=v2;g=meta.k8s.io", None),
             ("text/html", None),

@@ -30,13 +30,11 @@ pub(super) enum Verb {
 
 /// The verb of a request, if the path has it.
 pub(super) fn verb(objects: &Objects, method: &Method) -> Result<Verb, Failure> {
-    let is_placed = objects.resource.scope == crate::catalog::Scope::Cluster
-        || !objects.namespace.is_empty();
+    let is_placed =
+        objects.resource.scope == crate::catalog::Scope::Cluster || !objects.namespace.is_empty();
     match (method, &objects.name, objects.part) {
         (&Method::POST, None, _) if is_placed => Ok(Verb::Create),
-        (&Method::DELETE, None, _)
-            if is_placed && objects.resource.nature != Nature::Namespace =>
-        {
+        (&Method::DELETE, None, _) if is_placed && objects.resource.nature != Nature::Namespace => {
             Ok(Verb::DeleteMany)
         }
         (&Method::PUT, Some(_), _) => Ok(Verb::Replace),
@@ -243,9 +241,7 @@ impl Write<'_> {
         let mut deleted = Vec::new();
         for item in &page.items {
             let operation = self.operation(&item.name, Action::Delete(options.clone()), run);
-            let done = (self.inner.queue)
-                .run(move |all| operation.run(all))
-                .await;
+            let done = (self.inner.queue).run(move |all| operation.run(all)).await;
             match done {
                 Ok(Done::Created(object) | Done::Changed(object) | Done::Deleted(object)) => {
                     deleted.push(object);

@@ -74,7 +74,14 @@ pub(super) fn group(catalog: &Catalog, name: &str) -> Option<Value> {
 /// What can be done with objects of a kind.
 fn verbs(resource: &Resource) -> Vec<&'static str> {
     let mut verbs = vec![
-        "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch",
+        "create",
+        "delete",
+        "deletecollection",
+        "get",
+        "list",
+        "patch",
+        "update",
+        "watch",
     ];
     if resource.nature == Nature::Namespace {
         verbs.retain(|verb| *verb != "deletecollection");
@@ -90,7 +97,12 @@ fn parts(resource: &Resource) -> Vec<(&'static str, &str, &str, &str)> {
     let mut parts = Vec::new();
     if definition.has_status {
         let (group, version) = (&definition.group, &definition.version);
-        parts.push(("status", group.as_str(), version.as_str(), definition.kind.as_str()));
+        parts.push((
+            "status",
+            group.as_str(),
+            version.as_str(),
+            definition.kind.as_str(),
+        ));
     }
     if definition.scale.is_some() {
         parts.push(("scale", "autoscaling", "v1", "Scale"));

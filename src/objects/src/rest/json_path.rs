@@ -8,7 +8,10 @@ enum Step {
     Field(String),
     Item(usize),
     /// The items whose field at a path has a value.
-    Where { path: Vec<String>, value: Value },
+    Where {
+        path: Vec<String>,
+        value: Value,
+    },
 }
 
 /// A path; one that we cannot read finds nothing.
@@ -38,7 +41,10 @@ fn below<'a>(value: &'a Value, step: &Step) -> Vec<&'a Value> {
     match step {
         Step::Field(name) => value.get(name).into_iter().collect(),
         Step::Item(index) => value.get(index).into_iter().collect(),
-        Step::Where { path, value: wanted } => {
+        Step::Where {
+            path,
+            value: wanted,
+        } => {
             let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
             let fits = |item: &&Value| {
                 path.iter()
@@ -101,14 +107,21 @@ mod tests {
         });
         for (path, found) in [
             (".spec.a[1].b", Some(json!(2))),
-            (r#".status.conditions[?(@.type=="Ready")].status"#, Some(json!("False"))),
+            (
+                r#".status.conditions[?(@.type=="Ready")].status"#,
+                Some(json!("False")),
+            ),
             (".status.conditions[?(@.type=='Gone')].status", None),
             (".spec['x.y']", Some(json!(true))),
             (".spec.c.d", None),
             (".spec..a", None),
             ("spec", None),
         ] {
-            assert_eq!(JsonPath::parse(path).first(&object), found.as_ref(), "{path}");
+            assert_eq!(
+                JsonPath::parse(path).first(&object),
+                found.as_ref(),
+                "{path}"
+            );
         }
     }
 }

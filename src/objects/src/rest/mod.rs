@@ -80,12 +80,14 @@ impl ObjectService {
         match target {
             Target::Health => Ok(plain_text("ok")),
             Target::Version => Ok(json(200, &discovery::version())),
-            Target::Versions if aggregated => {
-                Ok(aggregate(&discovery::aggregated(catalog, discovery::Root::Api)))
-            }
-            Target::Groups if aggregated => {
-                Ok(aggregate(&discovery::aggregated(catalog, discovery::Root::Apis)))
-            }
+            Target::Versions if aggregated => Ok(aggregate(&discovery::aggregated(
+                catalog,
+                discovery::Root::Api,
+            ))),
+            Target::Groups if aggregated => Ok(aggregate(&discovery::aggregated(
+                catalog,
+                discovery::Root::Apis,
+            ))),
             Target::Versions => Ok(json(200, &discovery::versions())),
             Target::Groups => Ok(json(200, &discovery::groups(catalog))),
             Target::Group(group) => discovery::group(catalog, &group)
@@ -130,8 +132,8 @@ impl ObjectService {
             };
         }
         let verb = change::verb(&objects, &parts.method)?;
-        let _permit = (self.0.writes.acquire().await)
-            .map_err(|_| Failure::unavailable("it was closed"))?;
+        let _permit =
+            (self.0.writes.acquire().await).map_err(|_| Failure::unavailable("it was closed"))?;
         let body = body::read(body).await?;
         let write = change::Write {
             inner: &self.0,
@@ -160,11 +162,7 @@ impl ObjectService {
             include: view.include,
         };
         let lines = watch::start(&self.0, watched, query).await?;
-        Ok(response(
-            200,
-            "application/json",
-            ObjectBody::lines(lines),
-        ))
+        Ok(response(200, "application/json", ObjectBody::lines(lines)))
     }
 }
 

@@ -117,7 +117,12 @@ fn operation(resource: &Resource, action: &str) -> Value {
         }
         "delete" => parameters.push(parameter("dryRun", "string", "All: nothing is deleted.")),
         "list" => {
-            for name in ["labelSelector", "fieldSelector", "continue", "resourceVersion"] {
+            for name in [
+                "labelSelector",
+                "fieldSelector",
+                "continue",
+                "resourceVersion",
+            ] {
                 parameters.push(parameter(name, "string", "As everywhere in Kubernetes."));
             }
             parameters.push(parameter("limit", "integer", "Most objects of an answer."));

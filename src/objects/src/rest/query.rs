@@ -165,7 +165,10 @@ fn field_manager(value: &str) -> Result<(), Failure> {
         causes.push(Cause::without_value(CauseReason::TooLong, field(), &detail));
     }
     for (at, c) in value.char_indices().filter(|(_, c)| c.is_control()) {
-        let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
+        let detail = format!(
+            "invalid character U+{:04X} (at position {at})",
+            u32::from(c)
+        );
         causes.push(Cause::with_value(
             CauseReason::Invalid,
             field(),
@@ -218,7 +221,10 @@ pub(super) fn list_options(query: &Query) -> Result<(), Failure> {
         };
     }
     if query.initial_events.is_some() {
-        return forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list");
+        return forbidden(
+            "sendInitialEvents",
+            "sendInitialEvents is forbidden for list",
+        );
     }
     if has_match && query.resource_version.is_empty() {
         return forbidden(
@@ -278,14 +284,27 @@ mod tests {
     #[test]
     fn words_that_do_not_exist_are_refused() {
         for (query, said) in [
-            ("dryRun=Some", "PatchOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: \"Some\": supported values: \"All\""),
-            ("resourceVersionMatch=Newest", "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Unsupported value: \"Newest\": supported values: \"Exact\", \"NotOlderThan\""),
-            ("limit=many", "strconv.ParseInt: parsing \"many\": invalid syntax"),
-            ("fieldManager=a%07", "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Invalid value: \"a\\a\": invalid character U+0007 (at position 1)"),
+            (
+                "dryRun=Some",
+                "PatchOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: \"Some\": supported values: \"All\"",
+            ),
+            (
+                "resourceVersionMatch=Newest",
+                "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Unsupported value: \"Newest\": supported values: \"Exact\", \"NotOlderThan\"",
+            ),
+            (
+                "limit=many",
+                "strconv.ParseInt: parsing \"many\": invalid syntax",
+            ),
+            (
+                "fieldManager=a%07",
+                "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Invalid value: \"a\\a\": invalid character U+0007 (at position 1)",
+            ),
         ] {
             assert_eq!(Query::parse(query).unwrap_err().message, said, "{query}");
         }
-        let query = Query::parse("watch=1&allowWatchBookmarks=true&limit=0&force=false&new=thing").unwrap();
+        let query =
+            Query::parse("watch=1&allowWatchBookmarks=true&limit=0&force=false&new=thing").unwrap();
         assert!(query.is_watch && query.wants_bookmarks);
         assert_eq!((query.limit, query.force), (None, Some(Force::No)));
     }

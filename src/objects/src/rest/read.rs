@@ -43,9 +43,8 @@ pub(super) async fn get(
         .await?
         .ok_or_else(|| Failure::not_found(objects.resource.about(name)))?;
     let resource = &objects.resource;
-    let is_plain = objects.part != Part::Scale
-        && shown.form == Form::Object
-        && resource.view == View::Stored;
+    let is_plain =
+        objects.part != Part::Scale && shown.form == Form::Object && resource.view == View::Stored;
     if is_plain {
         return Ok(super::bytes(200, text));
     }
@@ -237,9 +236,7 @@ async fn reached(inner: &Arc<Inner>, asked: u64) -> Result<(), Failure> {
     if asked == 0 || asked <= inner.feed.head() {
         return Ok(());
     }
-    let version = inner
-        .read("read the version", snapshot::version)
-        .await?;
+    let version = inner.read("read the version", snapshot::version).await?;
     if asked > version {
         return Err(Failure::too_large_version(asked, version));
     }

@@ -149,10 +149,7 @@ fn requirement(clause: &str) -> Result<Requirement, String> {
             return made(key, rule(vec![label_value(value)?]));
         }
     }
-    for (word, rule) in [
-        ('>', Rule::Above as fn(i64) -> Rule),
-        ('<', Rule::Below),
-    ] {
+    for (word, rule) in [('>', Rule::Above as fn(i64) -> Rule), ('<', Rule::Below)] {
         if let Some((key, value)) = clause.split_once(word) {
             let number = value.trim().parse();
             let number = number.map_err(|_| {
@@ -234,12 +231,10 @@ fn stored_path(resource: &Resource, field: &str) -> Option<String> {
         return Some(field.to_owned());
     }
     match resource.nature {
-        Nature::Namespace => {
-            (matches!(field, "status.phase" | "name")).then(|| match field {
-                "name" => "metadata.name".to_owned(),
-                _ => field.to_owned(),
-            })
-        }
+        Nature::Namespace => (matches!(field, "status.phase" | "name")).then(|| match field {
+            "name" => "metadata.name".to_owned(),
+            _ => field.to_owned(),
+        }),
         Nature::Event => {
             let (object, controller) = match resource.view {
                 View::CoreEvent => ("involvedObject.", "reportingComponent"),

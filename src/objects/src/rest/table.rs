@@ -85,7 +85,13 @@ impl Columns {
             type_: "string".to_owned(),
         };
         let definitions = json!([
-            column("Last Seen", "string", "", "When the event was seen last.", 0),
+            column(
+                "Last Seen",
+                "string",
+                "",
+                "When the event was seen last.",
+                0
+            ),
             column("Type", "string", "", "Normal or Warning.", 0),
             column("Reason", "string", "", "Why it was done, in one word.", 0),
             column("Object", "string", "", "The object that it happened to.", 0),

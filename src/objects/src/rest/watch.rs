@@ -160,7 +160,10 @@ impl Watch {
         self.still_known(asked)?;
         if asked > self.subscription.after {
             // Committed and not handed on yet, or of a store that is no more.
-            let version = self.inner.read("read the version", snapshot::version).await?;
+            let version = self
+                .inner
+                .read("read the version", snapshot::version)
+                .await?;
             if asked > version {
                 return Err(Failure::expired(format!(
                     "too old resource version: {asked} is of another store, whose last is {version}"
@@ -285,8 +288,7 @@ impl Watch {
     }
 
     fn fail(&mut self, failure: &Failure) {
-        self.lines
-            .push_back(raw_line("ERROR", &failure.status()));
+        self.lines.push_back(raw_line("ERROR", &failure.status()));
         self.ended = true;
     }
 }
@@ -365,7 +367,8 @@ impl Printer {
 
     fn bookmark(&mut self, version: u64, is_first: bool) -> Bytes {
         let resource = &self.watched.resource;
-        let mut metadata = json!({"resourceVersion": version.to_string(), "creationTimestamp": null});
+        let mut metadata =
+            json!({"resourceVersion": version.to_string(), "creationTimestamp": null});
         if is_first {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
@@ -378,7 +381,10 @@ impl Printer {
             Form::Table => {
                 // kubectl looks for the annotation in the object of a row.
                 let row = json!({"cells": [], "object": metadata_only(&plain)});
-                self.table(json!({"resourceVersion": version.to_string()}), json!([row]))
+                self.table(
+                    json!({"resourceVersion": version.to_string()}),
+                    json!([row]),
+                )
             }
         };
         raw_line("BOOKMARK", &object)

@@ -15,7 +15,7 @@ pub(super) fn bad_value(value: &Value) -> String {
 }
 
 /// `strconv.Quote`.
-pub(super) fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {

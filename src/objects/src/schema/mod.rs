@@ -10,7 +10,7 @@ mod default;
 mod definition;
 mod error;
 mod format;
-mod go_text;
+pub(crate) mod go_text;
 mod node;
 mod object_meta;
 mod path;

@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 
-use super::{
-    Call, decode, in_namespace, metadata, names, nature, refuse_if_any, strict_message,
-};
+use super::{Call, decode, in_namespace, metadata, names, nature, refuse_if_any, strict_message};
 use crate::catalog::Nature;
 use crate::failure::Failure;
 use crate::fields::record_update;

@@ -62,8 +62,10 @@ pub(crate) fn generation(object: &Value) -> i64 {
 
 /// Drops what the API server does not keep: nulls and empty values.
 pub(crate) fn tidy(object: &mut Value) {
-    of(object).retain(|_, value| match value {
+    of(object).retain(|field, value| match value {
         Value::Null => false,
+        // An empty list of owners clears them.
+        _ if field == "managedFields" => true,
         Value::String(text) => !text.is_empty(),
         Value::Array(items) => !items.is_empty(),
         Value::Object(fields) => !fields.is_empty(),
@@ -85,7 +87,8 @@ pub(crate) fn mistyped(object: &Value) -> Option<String> {
 }
 
 fn mistyped_field(field: &str, value: &Value) -> Option<String> {
-    let said = |value: &Value, path: &str, wanted: &str| Some(cannot_unmarshal(value, path, wanted));
+    let said =
+        |value: &Value, path: &str, wanted: &str| Some(cannot_unmarshal(value, path, wanted));
     match field {
         "name" | "generateName" | "namespace" | "selfLink" | "uid" | "resourceVersion"
         | "creationTimestamp" | "deletionTimestamp" => match value {
@@ -159,7 +162,9 @@ fn cannot_unmarshal(value: &Value, path: &str, wanted: &str) -> String {
     if path.is_empty() {
         return format!("json: cannot unmarshal {found} into Go value of type {wanted}");
     }
-    format!("json: cannot unmarshal {found} into Go struct field ObjectMeta.{path} of type {wanted}")
+    format!(
+        "json: cannot unmarshal {found} into Go struct field ObjectMeta.{path} of type {wanted}"
+    )
 }
 
 fn invalid(field: &str, value: &Value, detail: &str) -> Cause {
@@ -378,18 +383,27 @@ mod tests {
     #[test]
     fn types_of_the_metadata_are_those_of_go() {
         for (metadata, said) in [
-            (json!({"labels": {"a": "b"}, "creationTimestamp": null}), None),
+            (
+                json!({"labels": {"a": "b"}, "creationTimestamp": null}),
+                None,
+            ),
             (
                 json!({"labels": {"a": 1}}),
-                Some("json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string"),
+                Some(
+                    "json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string",
+                ),
             ),
             (
                 json!({"finalizers": "x"}),
-                Some("json: cannot unmarshal string into Go struct field ObjectMeta.finalizers of type []string"),
+                Some(
+                    "json: cannot unmarshal string into Go struct field ObjectMeta.finalizers of type []string",
+                ),
             ),
             (
                 json!({"generation": 1.5}),
-                Some("json: cannot unmarshal number into Go struct field ObjectMeta.generation of type int64"),
+                Some(
+                    "json: cannot unmarshal number into Go struct field ObjectMeta.generation of type int64",
+                ),
             ),
             (
                 json!([1]),
@@ -406,10 +420,22 @@ mod tests {
         let long = "x".repeat(MAX_ANNOTATIONS);
         for (metadata, field) in [
             (json!({"name": "../etc"}), "metadata.name"),
-            (json!({"name": "a", "labels": {"a/b/c": "d"}}), "metadata.labels"),
-            (json!({"name": "a", "labels": {"a": "\u{1b}[31m"}}), "metadata.labels"),
-            (json!({"name": "a", "annotations": {"a": long}}), "metadata.annotations"),
-            (json!({"name": "a", "finalizers": ["a b"]}), "metadata.finalizers"),
+            (
+                json!({"name": "a", "labels": {"a/b/c": "d"}}),
+                "metadata.labels",
+            ),
+            (
+                json!({"name": "a", "labels": {"a": "\u{1b}[31m"}}),
+                "metadata.labels",
+            ),
+            (
+                json!({"name": "a", "annotations": {"a": long}}),
+                "metadata.annotations",
+            ),
+            (
+                json!({"name": "a", "finalizers": ["a b"]}),
+                "metadata.finalizers",
+            ),
             (
                 json!({"name": "a", "ownerReferences": [{"kind": "K", "name": "n", "uid": "u"}]}),
                 "metadata.ownerReferences.apiVersion",
@@ -419,7 +445,10 @@ mod tests {
             put(&mut object, "namespace", Some("default".into()));
             let wrong = check(&object, true, names::subdomain);
             assert_eq!(
-                wrong.iter().map(|cause| cause.field.as_str()).collect::<Vec<_>>(),
+                wrong
+                    .iter()
+                    .map(|cause| cause.field.as_str())
+                    .collect::<Vec<_>>(),
                 [field],
                 "{wrong:?}"
             );
@@ -435,7 +464,13 @@ mod tests {
         new["metadata"]["uid"] = "2".into();
         new["metadata"]["generation"] = 1.into();
         new["metadata"]["finalizers"] = json!(["x/a", "x/b"]);
-        let fields: Vec<_> = check_change(&new, &old).into_iter().map(|cause| cause.field).collect();
-        assert_eq!(fields, ["metadata.finalizers", "metadata.generation", "metadata.uid"]);
+        let fields: Vec<_> = check_change(&new, &old)
+            .into_iter()
+            .map(|cause| cause.field)
+            .collect();
+        assert_eq!(
+            fields,
+            ["metadata.finalizers", "metadata.generation", "metadata.uid"]
+        );
     }
 }

@@ -196,7 +196,11 @@ mod tests {
             ("../x", false),
             ("a/b", false),
         ] {
-            assert_eq!(subdomain(value, Extent::Whole).is_empty(), good, "{value:?}");
+            assert_eq!(
+                subdomain(value, Extent::Whole).is_empty(),
+                good,
+                "{value:?}"
+            );
         }
         assert_eq!(label("a.b", Extent::Whole), ["must not contain dots"]);
         assert!(subdomain("run-", Extent::Prefix).is_empty());

@@ -101,7 +101,12 @@ fn event(object: &Value) -> Vec<Cause> {
         if value.as_str().unwrap_or_default().len() > limit {
             let detail = format!("can have at most {limit} characters");
             let path = field.to_owned();
-            causes.push(Cause::with_value(CauseReason::Invalid, path, value, &detail));
+            causes.push(Cause::with_value(
+                CauseReason::Invalid,
+                path,
+                value,
+                &detail,
+            ));
         }
     }
     if !matches!(object["type"].as_str(), Some("Normal" | "Warning")) {

@@ -85,12 +85,7 @@ fn strategic(object: &Value, patch: &Value) -> Result<Value, Failure> {
 }
 
 /// Merges one list of the metadata and takes it out of the patch.
-fn merge_list(
-    metadata: &mut Value,
-    patch: &mut Map<String, Value>,
-    list: &str,
-    key: Option<&str>,
-) {
+fn merge_list(metadata: &mut Value, patch: &mut Map<String, Value>, list: &str, key: Option<&str>) {
     let identity = |item: &Value| match key {
         Some(key) => item[key].clone(),
         None => item.clone(),

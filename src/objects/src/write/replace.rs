@@ -2,9 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{
-    Call, Part, decode, in_namespace, metadata, named, names, nature, refuse_if_any,
-};
+use super::{Call, Part, decode, in_namespace, metadata, named, names, nature, refuse_if_any};
 use crate::catalog::Nature;
 use crate::failure::Failure;
 use crate::fields::{record_update, settle_times};
@@ -92,11 +90,7 @@ fn only_status(current: &Value, new: &mut Value) {
     let owners = new["metadata"]["managedFields"].take();
     *new = current.clone();
     put_status(new, (!status.is_null()).then_some(status));
-    metadata::put(
-        new,
-        "managedFields",
-        (!owners.is_null()).then_some(owners),
-    );
+    metadata::put(new, "managedFields", (!owners.is_null()).then_some(owners));
 }
 
 /// The status is as it was; the generation counts changes of the rest.

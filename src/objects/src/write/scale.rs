@@ -25,7 +25,13 @@ fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
 pub(crate) fn of(scale: &Scale, object: &Value) -> Value {
     let replicas = |path: &str| at(object, path).and_then(Value::as_i64).unwrap_or(0);
     let mut kept = json!({});
-    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+    ] {
         metadata::carry(object, &mut kept, field);
     }
     let mut status = json!({"replicas": replicas(&scale.status_replicas)});

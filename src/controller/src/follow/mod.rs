@@ -1,0 +1,244 @@
+//! Follows one RoutingPolicy for a router: whenever another revision comes into force it is loaded from its stored
+//! document, checked against its name, and handed on. While the API is away the last one stays. A router never reads the
+//! spec, so an edit that is refused changes nothing here.
+
+mod glimpse;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::routing_policy::RoutingPolicySpec;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client};
+use prometheus::IntCounter;
+use service::runtime::Shutdown;
+use service::telemetry::{RepeatedError, causes};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::failure::Failure;
+use crate::routingpolicy::{document_name, document_spec, revision_of};
+use glimpse::Glimpse;
+
+/// First wait before a document that could not be loaded is asked for again; doubled up to [`LONGEST_WAIT`].
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+/// Longest such wait.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// A revision in force.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FollowedPolicy {
+    /// Name of the policy.
+    pub name: String,
+    /// The revision: ten hex digits, as decisions name it.
+    pub revision: String,
+    /// What it says.
+    pub spec: RoutingPolicySpec,
+}
+
+/// What a follower has and what it waits for.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Following {
+    /// The last revision that was loaded.
+    pub policy: Option<Arc<FollowedPolicy>>,
+    /// What it waits for; `None` while the revision in force is the loaded one.
+    pub waits_for: Option<String>,
+}
+
+/// Follows one policy.
+pub struct PolicyFollower {
+    client: Client,
+    namespace: String,
+    name: String,
+    following: watch::Sender<Following>,
+    errors: RepeatedError,
+}
+
+impl std::fmt::Debug for PolicyFollower {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PolicyFollower")
+            .field("namespace", &self.namespace)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PolicyFollower {
+    /// A follower of this policy and where it tells what it has. `client` should be [`crate::client::guarded`];
+    /// `suppressed` counts errors that are not logged.
+    #[must_use]
+    pub fn new(
+        client: Client,
+        namespace: impl Into<String>,
+        name: impl Into<String>,
+        suppressed: IntCounter,
+    ) -> (Self, watch::Receiver<Following>) {
+        let (namespace, name) = (namespace.into(), name.into());
+        let (following, told) = watch::channel(Following {
+            policy: None,
+            waits_for: Some(format!("an answer about RoutingPolicy {namespace}/{name}")),
+        });
+        let follower = Self {
+            client,
+            namespace,
+            name,
+            following,
+            errors: RepeatedError::new(suppressed),
+        };
+        (follower, told)
+    }
+
+    /// Follows until the process drains. Cancel safe.
+    pub async fn run(self, shutdown: Shutdown) {
+        tokio::select! {
+            () = shutdown.draining() => {}
+            () = self.follow() => {}
+        }
+    }
+
+    async fn follow(&self) {
+        let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
+        let api = Api::<Glimpse>::namespaced(self.client.clone(), &self.namespace);
+        let mut events = watcher(api, config).default_backoff().boxed();
+        let mut listed = false;
+        // The load under way, if any: a newer revision replaces it.
+        let mut load: Option<BoxFuture<'_, FollowedPolicy>> = None;
+        loop {
+            let loaded = async {
+                match &mut load {
+                    Some(load) => load.await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                event = events.next() => match event {
+                    None => return,
+                    Some(Err(error)) => self.lost(&error),
+                    Some(Ok(Event::Init)) => listed = false,
+                    Some(Ok(Event::InitDone)) if !listed => {
+                        load = None;
+                        self.waits(self.absent());
+                    }
+                    Some(Ok(Event::InitDone)) => {}
+                    Some(Ok(Event::Delete(_))) => {
+                        load = None;
+                        self.waits(self.absent());
+                    }
+                    Some(Ok(Event::InitApply(policy) | Event::Apply(policy))) => {
+                        listed = true;
+                        self.answered();
+                        load = self.wanted(&policy).map(|wanted| -> BoxFuture<'_, _> { Box::pin(self.load(wanted)) });
+                    }
+                },
+                policy = loaded => {
+                    load = None;
+                    self.has(policy);
+                }
+            }
+        }
+    }
+
+    /// The revision to load, if it is another one than that at hand.
+    fn wanted(&self, policy: &Glimpse) -> Option<String> {
+        let Some(revision) = policy.accepted_revision() else {
+            let (namespace, name) = (&self.namespace, &self.name);
+            self.waits(format!("RoutingPolicy {namespace}/{name} to have an accepted revision"));
+            return None;
+        };
+        let has = self
+            .following
+            .borrow()
+            .policy
+            .as_ref()
+            .is_some_and(|policy| policy.revision == revision);
+        if has {
+            self.following.send_if_modified(|following| following.waits_for.take().is_some());
+            return None;
+        }
+        Some(revision.to_owned())
+    }
+
+    /// Loads a revision, however often it must be asked for.
+    async fn load(&self, revision: String) -> FollowedPolicy {
+        let mut wait = FIRST_WAIT;
+        loop {
+            match self.read(&revision).await {
+                Ok(policy) => return policy,
+                Err(failure) => {
+                    self.waits(format!("revision {revision}: {failure}"));
+                    if let Some(count) = self.errors.occurred() {
+                        tracing::warn!(revision, count, error = %failure, "cannot load the policy in force");
+                    }
+                }
+            }
+            sleep(wait).await;
+            wait = (wait * 2).min(LONGEST_WAIT);
+        }
+    }
+
+    async fn read(&self, revision: &str) -> Result<FollowedPolicy, Failure> {
+        let name = document_name(&self.name, revision);
+        let api = Api::<ControllerRevision>::namespaced(self.client.clone(), &self.namespace);
+        let what = || format!("ControllerRevision {}/{name}", self.namespace);
+        let document = api.get(&name).await;
+        let document = document.map_err(|error| Failure::of("get", what(), &error))?;
+        let damaged = |message: &str| Failure::Refused {
+            verb: "get",
+            resource: what(),
+            message: message.to_owned(),
+        };
+        let spec = document_spec(&document).ok_or_else(|| damaged("it holds no policy that this program can read"))?;
+        if revision_of(&spec) != revision {
+            return Err(damaged("it does not hold what its name says"));
+        }
+        Ok(FollowedPolicy {
+            name: self.name.clone(),
+            revision: revision.to_owned(),
+            spec,
+        })
+    }
+
+    fn has(&self, policy: FollowedPolicy) {
+        let revision = &policy.revision;
+        tracing::info!(policy = self.name, revision, "policy in force");
+        if let Some(count) = self.errors.recovered() {
+            tracing::info!(failures = count, "the object API answers again");
+        }
+        self.following.send_replace(Following {
+            policy: Some(Arc::new(policy)),
+            waits_for: None,
+        });
+    }
+
+    fn absent(&self) -> String {
+        format!("RoutingPolicy {}/{}, which is not there", self.namespace, self.name)
+    }
+
+    fn waits(&self, what: String) {
+        self.following.send_if_modified(|following| {
+            let other = following.waits_for.as_ref() != Some(&what);
+            following.waits_for = Some(what);
+            other
+        });
+    }
+
+    fn lost(&self, error: &watcher::Error) {
+        self.waits(format!("the object API: {}", causes(error)));
+        if let Some(count) = self.errors.occurred() {
+            let policy = &self.name;
+            tracing::warn!(policy, count, error = causes(error), "cannot watch the policy; the last one stays in force");
+        }
+    }
+
+    fn answered(&self) {
+        if let Some(count) = self.errors.recovered() {
+            tracing::info!(failures = count, "the object API answers again");
+        }
+    }
+}

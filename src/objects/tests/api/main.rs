@@ -1,0 +1,11 @@
+//! The local object API from outside: raw requests and `kube::Client` over a store in a temporary folder.
+
+mod apply;
+mod crud;
+mod faults;
+mod limits;
+mod props;
+mod shown;
+mod support;
+mod typed;
+mod watching;
