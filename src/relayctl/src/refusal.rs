@@ -274,7 +274,8 @@ fn untyped(message: &str) -> Vec<Cause> {
             let (field, message) = line.trim().strip_prefix('.')?.split_once(": ")?;
             let message = match message {
                 "field not declared in schema" => "unknown field",
-                other => other,
+                // What follows are the insides of a program in Go.
+                other => other.split(", got &value").next().unwrap_or(other),
             };
             Some(Cause {
                 field: field.to_owned(),
@@ -351,10 +352,7 @@ mod tests {
         let typed = json!({"code": 500, "message": "failed to create typed patch object (default/default; relay.dev/v1alpha1, Kind=RoutingPolicy): errors:\n  .spec.foo: field not declared in schema\n  .spec.bar: expected string, got &value.valueUnstructured{Value:1}"});
         assert_eq!(
             fields(&typed),
-            [
-                "spec.foo: unknown field",
-                "spec.bar: expected string, got &value.valueUnstructured{Value:1}"
-            ]
+            ["spec.foo: unknown field", "spec.bar: expected string"]
         );
         assert_eq!(refused(&typed).into_error("x").exit, Exit::Refused);
         let one = json!({"code": 500, "message": "failed to create typed patch object (default/default; relay.dev/v1alpha1, Kind=RoutingPolicy): .spec.foo: field not declared in schema"});

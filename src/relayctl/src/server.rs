@@ -307,13 +307,21 @@ impl Server {
             .map_err(ServerError::broken)?
             .to_bytes();
         if status.is_success() {
-            let tree = serde_json::from_slice(&bytes)
+            let tree: Value = serde_json::from_slice(&bytes)
                 .map_err(|error| ServerError::Strange(format!("its answer is no JSON: {error}")))?;
+            if !tree.is_object() {
+                return Err(ServerError::Strange("its answer is no object".to_owned()));
+            }
             Ok((status, tree))
         } else {
             Err(ServerError::refused(status, &bytes))
         }
     }
+}
+
+/// The first object of a list, if there is one.
+pub(crate) fn first(list: &Value) -> Option<Value> {
+    list["items"].as_array()?.first().cloned()
 }
 
 impl Selection {

@@ -165,7 +165,7 @@ impl Explanation {
         let observed = object["status"]["observedGeneration"].as_i64();
         let ready = conditions::find(object, "Ready");
         self.state = match (&ready, observed) {
-            (None, None) => "no controller has looked at it yet".to_owned(),
+            (None, None) => "was not looked at by any controller yet".to_owned(),
             (None, Some(_)) => "has no condition Ready yet".to_owned(),
             (Some(ready), _) if ready.is_true() => "is ready".to_owned(),
             (Some(ready), _) if ready.status == "Unknown" => {
@@ -374,7 +374,7 @@ mod tests {
     fn a_new_object_waits_for_its_controller() {
         assert_eq!(
             told(&object(1, &Value::Null)),
-            "routingpolicy/default no controller has looked at it yet
+            "routingpolicy/default was not looked at by any controller yet
   generation 1 waits, status is of generation none: what follows tells of the spec as it was
   in force: no revision was accepted yet; routers use the built-in policy
 waits for: the controller

@@ -13,7 +13,7 @@ use crate::error::CliError;
 use crate::kinds::{self, Kind, Targets};
 use crate::output::jsonpath::{Path, plain};
 use crate::output::{self, Format};
-use crate::server::{Form, Selection, Server};
+use crate::server::{Form, Selection, Server, first};
 use crate::terminal;
 use crate::watch::{Change, Seen, Watch};
 use api::exit::Exit;
@@ -217,10 +217,7 @@ async fn until(
     let mut watch = Watch::new(server, kind, selection, Form::Objects, Some(patience));
     while let Some(seen) = watch.next().await.map_err(|error| server.failed(error))? {
         let object = match seen {
-            Seen::All(mut list) => match list["items"][0].take() {
-                Value::Null => None,
-                object => Some(object),
-            },
+            Seen::All(list) => first(&list),
             Seen::One(Change::Deleted, _) => None,
             Seen::One(_, object) => Some(object),
         };
@@ -271,7 +268,7 @@ pub(crate) async fn until_settled(
     let mut watch = Watch::new(server, kind, selection, Form::Objects, Some(patience));
     while let Some(seen) = watch.next().await.map_err(|error| server.failed(error))? {
         let object = match seen {
-            Seen::All(mut list) => list["items"][0].take(),
+            Seen::All(list) => first(&list).unwrap_or_default(),
             Seen::One(Change::Deleted, _) => Value::Null,
             Seen::One(_, object) => object,
         };
@@ -318,7 +315,7 @@ pub(crate) async fn until_gone(
     let mut last = "it is still there".to_owned();
     while let Some(seen) = watch.next().await.map_err(|error| server.failed(error))? {
         let object = match seen {
-            Seen::All(mut list) => list["items"][0].take(),
+            Seen::All(list) => first(&list).unwrap_or_default(),
             Seen::One(Change::Deleted, _) => Value::Null,
             Seen::One(_, object) => object,
         };

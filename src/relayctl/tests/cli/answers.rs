@@ -60,8 +60,11 @@ fn no_answer_a_cut_one_and_nonsense_are_told_apart() {
         path if path.contains("/silent?") => Answer::Silence,
         path if path.ends_with("/silent") => Answer::Silence,
         path if path.ends_with("/cut") => Answer::Cut,
+        path if path.contains("/list") || path.contains("layamodels?") => Answer::Text(200, "[1]"),
         _ => Answer::Text(200, "<html>hello</html>"),
     });
+    let ran = home.run(&["get", "lm", "-o", "json"]);
+    assert_eq!(ran.code, Some(6), "{}", ran.err);
     let ran = home.run(&["get", "rp/silent", "--timeout", "200ms"]);
     assert_eq!(ran.code, Some(7), "{}", ran.err);
     assert_eq!(
@@ -219,6 +222,24 @@ fn deleting_needs_a_yes_and_says_whose_object_it_is() {
     let asked = asked.lock().unwrap();
     let sent: Value = serde_json::from_str(&asked.last().unwrap().body).unwrap();
     assert_eq!(sent["preconditions"]["uid"], "u");
+}
+
+#[test]
+fn what_is_gone_before_anybody_looks_is_gone() {
+    let home = Home::new();
+    serve(&home, |asked| match asked.path.as_str() {
+        path if path.contains("routingpolicies?") => Answer::Json(
+            200,
+            json!({"kind": "RoutingPolicyList", "metadata": {"resourceVersion": "7"}, "items": []}),
+        ),
+        _ => Answer::Json(200, object()),
+    });
+    let ran = home.run(&["delete", "rp/default", "--yes"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = home.run(&["wait", "rp/default", "--for=delete"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = home.run(&["wait", "rp/default", "--for=condition=Ready"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
 }
 
 #[test]
