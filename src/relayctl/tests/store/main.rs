@@ -1,0 +1,8 @@
+//! The program against the object API of a laptop: the real store, on the daemon's socket, in this process. Status is
+//! written by the test, since no controller runs.
+
+#[path = "../cli/support.rs"]
+mod support;
+
+mod api;
+mod verbs;
