@@ -81,15 +81,15 @@ impl Laptop {
     }
 
     fn send(&self, method: &str, path: &str, media_type: &str, body: &Value) {
-        let client = kube::Client::new(self.store.service(), "default");
         let request = http::Request::builder()
             .method(method)
             .uri(path)
             .header("content-type", media_type)
             .body(body.to_string().into_bytes())
             .unwrap();
-        self.runtime
-            .block_on(client.request::<Value>(request))
-            .unwrap();
+        self.runtime.block_on(async {
+            let client = kube::Client::new(self.store.service(), "default");
+            client.request::<Value>(request).await.unwrap();
+        });
     }
 }
