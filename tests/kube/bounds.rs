@@ -55,7 +55,11 @@ fn complete_objects_have_every_field_of_their_kind() {
             for (_, _, mutants) in complete.iter().filter(|(of, ..)| *of == kind) {
                 unseen.retain(|place| !mutants.reached.contains(place));
             }
-            missing.extend(unseen.into_iter().map(|place| format!("{} {place}", kind.kind)));
+            missing.extend(
+                unseen
+                    .into_iter()
+                    .map(|place| format!("{} {place}", kind.kind)),
+            );
         }
     }
     assert!(missing.is_empty(), "no complete object has: {missing:#?}");
@@ -82,14 +86,20 @@ fn every_bound_of_a_spec_is_the_same_on_both() {
     let namespace = own_namespace(&targets, "spec");
     let mut differences = Vec::new();
     for (kind, _, mutants) in all("spec") {
-        let path = format!("{}?dryRun=All&fieldValidation=Strict", kind.path(&namespace));
+        let path = format!(
+            "{}?dryRun=All&fieldValidation=Strict",
+            kind.path(&namespace)
+        );
         for mutant in mutants.all {
             let ask = Ask::json("POST", &path, &mutant.object);
             let name = format!("{} {}", kind.kind, mutant.name);
             differences.extend(both(&name, &namespace, targets, &[ask.clone(), ask]));
         }
     }
-    judge(&differences, &accepted(&folder().join("differences/spec.yaml")));
+    judge(
+        &differences,
+        &accepted(&folder().join("differences/spec.yaml")),
+    );
 }
 
 #[test]
@@ -107,13 +117,23 @@ fn every_bound_of_a_status_is_the_same_on_both() {
             let name = format!("{} {}", kind.kind, mutant.name);
             differences.extend(both(&name, &namespace, targets, &asks));
         }
-        targets.iter().for_each(|target| remove(*target, kind, &namespace));
+        targets
+            .iter()
+            .for_each(|target| remove(*target, kind, &namespace));
     }
-    judge(&differences, &accepted(&folder().join("differences/status.yaml")));
+    judge(
+        &differences,
+        &accepted(&folder().join("differences/status.yaml")),
+    );
 }
 
 /// Asks both and tells what differs.
-fn both(name: &str, namespace: &str, targets: [&dyn Target; 2], asks: &[Ask; 2]) -> Vec<Difference> {
+fn both(
+    name: &str,
+    namespace: &str,
+    targets: [&dyn Target; 2],
+    asks: &[Ask; 2],
+) -> Vec<Difference> {
     let redaction = Redaction {
         namespace,
         prefix: None,
@@ -138,7 +158,14 @@ fn status(kind: Kind, namespace: &str, object: &Value, version: &str) -> Ask {
 fn create(target: &dyn Target, kind: Kind, namespace: &str, object: &Value) -> String {
     let path = format!("{}?fieldValidation=Strict", kind.path(namespace));
     let told = target.ask(&Ask::json("POST", path, object));
-    assert_eq!(told.code, 201, "{} {}: {}", target.name(), kind.kind, told.body);
+    assert_eq!(
+        told.code,
+        201,
+        "{} {}: {}",
+        target.name(),
+        kind.kind,
+        told.body
+    );
     let version = &told.body["metadata"]["resourceVersion"];
     version.as_str().unwrap().to_owned()
 }
@@ -150,5 +177,12 @@ fn remove(target: &dyn Target, kind: Kind, namespace: &str) {
         ..Ask::get(path)
     };
     let told = target.ask(&delete);
-    assert_eq!(told.code, 200, "{} {}: {}", target.name(), kind.kind, told.body);
+    assert_eq!(
+        told.code,
+        200,
+        "{} {}: {}",
+        target.name(),
+        kind.kind,
+        told.body
+    );
 }

@@ -25,7 +25,10 @@ impl std::fmt::Display for Difference {
             real,
             local,
         } = self;
-        write!(f, "{step}\n    at {at}\n    real:  {real}\n    local: {local}")
+        write!(
+            f,
+            "{step}\n    at {at}\n    real:  {real}\n    local: {local}"
+        )
     }
 }
 
@@ -58,7 +61,10 @@ impl Accepted {
 pub(crate) fn accepted(path: &Path) -> Vec<Accepted> {
     let tree = read_yaml(&std::fs::read_to_string(path).unwrap()).unwrap();
     let list: Vec<Accepted> = serde_path_to_error::deserialize(tree).unwrap();
-    assert!(list.iter().all(|entry| entry.reason.len() > 20), "a reason is a sentence");
+    assert!(
+        list.iter().all(|entry| entry.reason.len() > 20),
+        "a reason is a sentence"
+    );
     list
 }
 
@@ -79,7 +85,10 @@ pub(crate) fn judge(differences: &[Difference], accepted: &[Accepted]) {
         new.len(),
         new.join("\n")
     );
-    assert!(stale.is_empty(), "accepted, and no difference any more: {stale:#?}");
+    assert!(
+        stale.is_empty(),
+        "accepted, and no difference any more: {stale:#?}"
+    );
 }
 
 /// The smallest places where two trees differ.

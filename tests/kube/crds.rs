@@ -10,7 +10,12 @@ use crate::corpus::Kind;
 /// Where they are.
 pub(crate) fn folder() -> PathBuf {
     let package = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    package.parent().unwrap().join("crds").canonicalize().unwrap()
+    package
+        .parent()
+        .unwrap()
+        .join("crds")
+        .canonicalize()
+        .unwrap()
 }
 
 /// Each with its kind.
@@ -21,7 +26,10 @@ pub(crate) fn all() -> Vec<(Kind, Value)> {
             let path = entry.unwrap().path();
             let crd = read_yaml(&std::fs::read_to_string(&path).unwrap())
                 .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            (Kind::named(crd["spec"]["names"]["kind"].as_str().unwrap()), crd)
+            (
+                Kind::named(crd["spec"]["names"]["kind"].as_str().unwrap()),
+                crd,
+            )
         })
         .collect();
     found.sort_by_key(|(kind, _)| kind.kind);

@@ -97,7 +97,10 @@ fn remove(tree: &mut Value, parts: &[String]) {
     }
     match tree {
         Value::Array(items) => remove(&mut items[part.parse::<usize>().unwrap()], rest),
-        other => remove(other.get_mut(part).unwrap_or_else(|| panic!("no {part}")), rest),
+        other => remove(
+            other.get_mut(part).unwrap_or_else(|| panic!("no {part}")),
+            rest,
+        ),
     }
 }
 

@@ -23,7 +23,11 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new() -> Self {
-        let name = format!("relay-kubernetes-test-{}-{}", std::process::id(), free_port());
+        let name = format!(
+            "relay-kubernetes-test-{}-{}",
+            std::process::id(),
+            free_port()
+        );
         Self(std::env::temp_dir().join(name))
     }
 
@@ -80,7 +84,13 @@ fn what_a_dead_owner_left_is_stopped_by_the_next_start() {
     let pid = left.pid("kube-apiserver").unwrap();
     owner.kill();
     told(&["start", next.text()]);
-    until("the other is gone", || if runs(pid) { Err("it runs".to_owned()) } else { Ok(()) });
+    until("the other is gone", || {
+        if runs(pid) {
+            Err("it runs".to_owned())
+        } else {
+            Ok(())
+        }
+    });
     assert!(!left.0.exists());
 }
 

@@ -22,23 +22,40 @@ fn a_policy_is_applied_waited_for_and_refused_by_kubectl_alone() {
     let file = laptop.home.file("policy.yaml", POLICY);
     let file = file.to_str().unwrap();
     side.told(&["apply", "-f", file]);
-    side.told(&["wait", "rp/mine", "--for=condition=Accepted", "--timeout=30s"]);
+    side.told(&[
+        "wait",
+        "rp/mine",
+        "--for=condition=Accepted",
+        "--timeout=30s",
+    ]);
     let first = side.object(&["get", "rp", "mine"])["status"]["acceptedRevision"].clone();
     assert_eq!(first.as_str().map(str::len), Some(10), "{first}");
     // What the schema cannot know: a pattern that does not compile.
     let patch = r#"{"spec":{"rules":[{"id":"r","patterns":["("]}]}}"#;
     side.told(&["patch", "rp", "mine", "--type=merge", "-p", patch]);
-    side.told(&["wait", "rp/mine", "--for=condition=Accepted=false", "--timeout=30s"]);
+    side.told(&[
+        "wait",
+        "rp/mine",
+        "--for=condition=Accepted=false",
+        "--timeout=30s",
+    ]);
     let object = side.object(&["get", "rp", "mine"]);
     assert_eq!(object["status"]["acceptedRevision"], first, "{object:#}");
-    assert_ne!(object["status"]["problems"], serde_json::json!([]), "{object:#}");
+    assert_ne!(
+        object["status"]["problems"],
+        serde_json::json!([]),
+        "{object:#}"
+    );
 }
 
 #[test]
 #[ignore = "needs kubectl"]
 fn a_watch_sees_every_change_in_order() {
     let laptop = Laptop::start();
-    let mut watch = laptop.side.command(&["get", "ls", "-w", "-o", "jsonpath={.spec.replicas}{'\\n'}"]);
+    let mut watch =
+        laptop
+            .side
+            .command(&["get", "ls", "-w", "-o", "jsonpath={.spec.replicas}{'\\n'}"]);
     let mut watch = Running::spawn(watch.stdout(Stdio::piped()));
     let lines = std::io::BufReader::new(watch.0.stdout.take().unwrap()).lines();
     let server = "apiVersion: relay.dev/v1alpha1\nkind: LayaServer\nmetadata: {name: main}\nspec: {modelRef: {name: v1}}\n";
@@ -71,16 +88,25 @@ fn without_the_token_nothing_is_told() {
     let text = std::fs::read_to_string(laptop.kubeconfig()).unwrap();
     let line = text.lines().find(|line| line.contains("token:")).unwrap();
     let (before, _) = line.split_once("token:").unwrap();
-    for (name, instead) in [("wrong", format!("{before}token: wrong")), ("none", format!("{before}username: nobody"))] {
+    for (name, instead) in [
+        ("wrong", format!("{before}token: wrong")),
+        ("none", format!("{before}username: nobody")),
+    ] {
         let other = laptop.home.private_file(name, text.replace(line, &instead));
         let ended = Side::new(other).run(&["get", "rp"]);
         assert_ne!(ended.code, 0, "{name}: {ended:?}");
         let told = format!("{}{}", ended.out, ended.err);
-        assert!(told.contains("nauthorized") || told.contains("log"), "{name}: {told}");
+        assert!(
+            told.contains("nauthorized") || told.contains("log"),
+            "{name}: {told}"
+        );
         assert!(!told.contains("No resources"), "{name}: {told}");
     }
     use std::os::unix::fs::PermissionsExt as _;
-    let mode = std::fs::metadata(laptop.kubeconfig()).unwrap().permissions().mode();
+    let mode = std::fs::metadata(laptop.kubeconfig())
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 
@@ -93,7 +119,9 @@ fn events_of_the_reconciler_are_listed() {
     until("an event about the policy", || {
         let events = laptop.side.object(&["get", "events.events.k8s.io"]);
         let items = events["items"].as_array().unwrap();
-        let accepted = items.iter().find(|event| event["reason"] == "PolicyAccepted");
+        let accepted = items
+            .iter()
+            .find(|event| event["reason"] == "PolicyAccepted");
         accepted.map(|_| ()).ok_or_else(|| events.to_string())
     });
 }

@@ -43,7 +43,10 @@ fn get_prints_the_same_in_every_format() {
         talk.say("get layaservers.relay.dev -o name", 0);
         talk.say("get ls main -o json", 0);
         talk.say("get ls main -o jsonpath={.spec.replicas}", 0);
-        talk.say("get ls -o custom-columns=N:.metadata.name,R:.spec.replicas", 0);
+        talk.say(
+            "get ls -o custom-columns=N:.metadata.name,R:.spec.replicas",
+            0,
+        );
         talk.say("get ls --show-labels", 0);
         talk.say("get ls -l team=a", 0);
         talk.say("get ls -l team=b", 0);
@@ -55,7 +58,10 @@ fn get_prints_the_same_in_every_format() {
         talk.say("get ls --chunk-size=1", 0);
         talk.say("get nothing", 1);
         talk.say("get ls main --show-managed-fields -o json", 0);
-        talk.say("get ls main --output-watch-events --watch --request-timeout=1s --watch-only", 0);
+        talk.say(
+            "get ls main --output-watch-events --watch --request-timeout=1s --watch-only",
+            0,
+        );
     });
 }
 
@@ -64,14 +70,26 @@ fn get_prints_the_same_in_every_format() {
 fn create_and_replace_and_delete_end_the_same() {
     both("create", |talk| {
         let server = talk.file("server.yaml", SERVER);
-        let bad = talk.file("bad.yaml", &SERVER.replace("spec: {", "spec: {replicas: 99, "));
-        let unknown = talk.file("unknown.yaml", &SERVER.replace("spec: {", "spec: {bogus: 1, "));
+        let bad = talk.file(
+            "bad.yaml",
+            &SERVER.replace("spec: {", "spec: {replicas: 99, "),
+        );
+        let unknown = talk.file(
+            "unknown.yaml",
+            &SERVER.replace("spec: {", "spec: {bogus: 1, "),
+        );
         let named = talk.file("named.yaml", &SERVER.replace("name: main", "name: Main"));
         let kindless = talk.file("kindless.yaml", &SERVER.replace("LayaServer", "Nothing"));
-        let scaled = talk.file("scaled.yaml", &SERVER.replace("spec: {", "spec: {replicas: 3, "));
+        let scaled = talk.file(
+            "scaled.yaml",
+            &SERVER.replace("spec: {", "spec: {replicas: 3, "),
+        );
         talk.say(&format!("create -f {bad}"), 1);
         talk.say(&format!("create -f {unknown}"), 1);
-        talk.say(&format!("create -f {unknown} --validate=ignore --dry-run=server"), 0);
+        talk.say(
+            &format!("create -f {unknown} --validate=ignore --dry-run=server"),
+            0,
+        );
         talk.say(&format!("create -f {named}"), 1);
         talk.say(&format!("create -f {kindless}"), 1);
         talk.say(&format!("create -f {server} --dry-run=server"), 0);
@@ -94,8 +112,14 @@ fn create_and_replace_and_delete_end_the_same() {
 fn apply_by_the_client_and_by_the_server() {
     both("apply", |talk| {
         let server = talk.file("server.yaml", SERVER);
-        let scaled = talk.file("scaled.yaml", &SERVER.replace("spec: {", "spec: {replicas: 3, "));
-        let bad = talk.file("bad.yaml", &SERVER.replace("spec: {", "spec: {device: Tpu, "));
+        let scaled = talk.file(
+            "scaled.yaml",
+            &SERVER.replace("spec: {", "spec: {replicas: 3, "),
+        );
+        let bad = talk.file(
+            "bad.yaml",
+            &SERVER.replace("spec: {", "spec: {device: Tpu, "),
+        );
         talk.say(&format!("diff -f {server}"), 1);
         talk.say(&format!("apply -f {scaled}"), 0);
         talk.say(&format!("apply -f {scaled}"), 0);
@@ -109,10 +133,19 @@ fn apply_by_the_client_and_by_the_server() {
         talk.say("get ls main --show-managed-fields -o json", 0);
         talk.say(&format!("apply -f {server} --server-side"), 0);
         talk.say("get ls main --show-managed-fields -o json", 0);
-        talk.say("patch ls main --type=merge -p {\"spec\":{\"replicas\":5}}", 0);
+        talk.say(
+            "patch ls main --type=merge -p {\"spec\":{\"replicas\":5}}",
+            0,
+        );
         talk.say(&format!("apply -f {scaled} --server-side"), 1);
-        talk.say(&format!("apply -f {scaled} --server-side --force-conflicts"), 0);
-        talk.say(&format!("apply -f {scaled} --server-side --field-manager=other --dry-run=server"), 0);
+        talk.say(
+            &format!("apply -f {scaled} --server-side --force-conflicts"),
+            0,
+        );
+        talk.say(
+            &format!("apply -f {scaled} --server-side --field-manager=other --dry-run=server"),
+            0,
+        );
         talk.say(&format!("apply -f {bad} --server-side"), 1);
         talk.say("get ls main --show-managed-fields -o json", 0);
         talk.say(&format!("apply view-last-applied -f {server} -o json"), 0);
@@ -143,15 +176,27 @@ fn patch_scale_label_and_annotate() {
     both("patch", |talk| {
         let server = talk.file("server.yaml", SERVER);
         talk.say(&format!("create -f {server}"), 0);
-        talk.say("patch ls main --type=merge -p {\"spec\":{\"replicas\":2}}", 0);
-        talk.say("patch ls main --type=merge -p {\"spec\":{\"replicas\":2}}", 0);
-        talk.say("patch ls main --type=merge -p {\"spec\":{\"replicas\":-2}}", 1);
+        talk.say(
+            "patch ls main --type=merge -p {\"spec\":{\"replicas\":2}}",
+            0,
+        );
+        talk.say(
+            "patch ls main --type=merge -p {\"spec\":{\"replicas\":2}}",
+            0,
+        );
+        talk.say(
+            "patch ls main --type=merge -p {\"spec\":{\"replicas\":-2}}",
+            1,
+        );
         talk.say("patch ls main --type=merge -p {\"spec\":{\"bogus\":2}}", 0);
         talk.say("patch ls main -p {\"spec\":{\"replicas\":2}}", 1);
         talk.say("patch ls main --type=json -p [{\"op\":\"replace\",\"path\":\"/spec/replicas\",\"value\":4}]", 0);
         talk.say("patch ls main --type=json -p [{\"op\":\"test\",\"path\":\"/spec/replicas\",\"value\":9}]", 1);
         talk.say("patch ls main --subresource=status --type=merge -p {\"status\":{\"replicas\":4,\"phase\":\"Ready\"}}", 0);
-        talk.say("patch ls main --type=merge -p {\"spec\":{\"replicas\":5}} --dry-run=server -o json", 0);
+        talk.say(
+            "patch ls main --type=merge -p {\"spec\":{\"replicas\":5}} --dry-run=server -o json",
+            0,
+        );
         talk.say("get ls main --subresource=status -o json", 0);
         talk.say("scale ls main --replicas=6", 0);
         talk.say("scale ls main --replicas=65", 1);
@@ -185,9 +230,18 @@ fn explain_and_api_resources_say_the_same_of_our_kinds() {
 #[ignore = "needs a kube-apiserver"]
 fn wait_and_delete_with_finalizers() {
     both("wait", |talk| {
-        let model = talk.file("model.yaml", &MODEL.replace("{name: v1}", "{name: v1, finalizers: [relay.dev/model-in-use]}"));
+        let model = talk.file(
+            "model.yaml",
+            &MODEL.replace(
+                "{name: v1}",
+                "{name: v1, finalizers: [relay.dev/model-in-use]}",
+            ),
+        );
         talk.say(&format!("create -f {model}"), 0);
-        talk.say("wait lm/v1 --for=jsonpath={.spec.suspend}=false --timeout=10s", 0);
+        talk.say(
+            "wait lm/v1 --for=jsonpath={.spec.suspend}=false --timeout=10s",
+            0,
+        );
         talk.say("wait lm/v1 --for=condition=Ready --timeout=1s", 1);
         talk.say("patch lm v1 --subresource=status --type=merge -p {\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\",\"reason\":\"Reconciled\",\"message\":\"\",\"lastTransitionTime\":\"2026-01-01T00:00:00Z\",\"observedGeneration\":1}]}}", 0);
         talk.say("wait lm/v1 --for=condition=Ready --timeout=10s", 0);
@@ -195,7 +249,10 @@ fn wait_and_delete_with_finalizers() {
         talk.say("delete lm v1 --wait=false", 0);
         talk.say("wait lm/v1 --for=delete --timeout=1s", 1);
         talk.say("get lm v1 -o json", 0);
-        talk.say("patch lm v1 --type=merge -p {\"metadata\":{\"finalizers\":null}}", 0);
+        talk.say(
+            "patch lm v1 --type=merge -p {\"metadata\":{\"finalizers\":null}}",
+            0,
+        );
         talk.say("wait lm/v1 --for=delete --timeout=10s", 0);
         talk.say("get lm", 0);
     });

@@ -21,7 +21,11 @@ impl Laptop {
         let side = Side::new(kubeconfig);
         until("the object API answers", || {
             let ended = side.run(&["get", "--raw", "/version"]);
-            if ended.code == 0 { Ok(()) } else { Err(format!("{ended:?}")) }
+            if ended.code == 0 {
+                Ok(())
+            } else {
+                Err(format!("{ended:?}"))
+            }
         });
         Self { home, daemon, side }
     }
@@ -38,7 +42,11 @@ impl Laptop {
         let side = &self.side;
         until("the object API answers again", || {
             let ended = side.run(&["get", "--raw", "/version"]);
-            if ended.code == 0 { Ok(()) } else { Err(format!("{ended:?}")) }
+            if ended.code == 0 {
+                Ok(())
+            } else {
+                Err(format!("{ended:?}"))
+            }
         });
     }
 }

@@ -24,7 +24,10 @@ impl Local {
             .build()
             .unwrap();
         let opened = runtime.block_on(async {
-            let (path, instance) = (folder.path().join("objects.db"), folder.path().join("instance"));
+            let (path, instance) = (
+                folder.path().join("objects.db"),
+                folder.path().join("instance"),
+            );
             ObjectStore::open(&path, &instance, ObjectStoreOptions::default()).unwrap()
         });
         assert!(opened.notices.is_empty(), "{:?}", opened.notices);
@@ -54,7 +57,10 @@ impl Target for Local {
             let response = service.oneshot(request).await.unwrap();
             let code = response.status().as_u16();
             let body = response.into_body().collect().await.unwrap().to_bytes();
-            Told { code, body: body_of(&body) }
+            Told {
+                code,
+                body: body_of(&body),
+            }
         })
     }
 }

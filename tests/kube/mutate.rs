@@ -62,7 +62,15 @@ impl Walk<'_> {
     fn node(&mut self, schema: &Value, path: &[String], shown: &str, place: &str) {
         let value = at(self.object, path).clone();
         self.found.reached.insert(place.to_owned());
-        for wrong in [json!("text"), json!(7), json!(1.5), json!(true), json!({}), json!([]), Value::Null] {
+        for wrong in [
+            json!("text"),
+            json!(7),
+            json!(1.5),
+            json!(true),
+            json!({}),
+            json!([]),
+            Value::Null,
+        ] {
             let kind = kind_of(&wrong);
             if kind != kind_of(&value) || kind == "number" {
                 self.put(path, shown, &format!("is {wrong}"), wrong);
@@ -81,27 +89,51 @@ impl Walk<'_> {
         for other in ["", " ", "!", "a\nb", "é", "Nope"] {
             self.put(path, shown, &format!("is {other:?}"), other.into());
         }
-        self.put(path, shown, "ends with a line break", format!("{text}\n").into());
+        self.put(
+            path,
+            shown,
+            "ends with a line break",
+            format!("{text}\n").into(),
+        );
         for known in schema["enum"].as_array().into_iter().flatten() {
             self.put(path, shown, &format!("is {known}"), known.clone());
         }
         if let Some(limit) = schema["maxLength"].as_u64() {
             let limit = usize::try_from(limit).unwrap();
-            self.put(path, shown, "is as long as may be", "a".repeat(limit).into());
+            self.put(
+                path,
+                shown,
+                "is as long as may be",
+                "a".repeat(limit).into(),
+            );
             self.put(path, shown, "is too long", "a".repeat(limit + 1).into());
-            self.put(path, shown, "is too long, in another script", "ü".repeat(limit + 1).into());
+            self.put(
+                path,
+                shown,
+                "is too long, in another script",
+                "ü".repeat(limit + 1).into(),
+            );
         }
     }
 
     fn number(&mut self, schema: &Value, path: &[String], shown: &str) {
         let mut bounds = vec![i64::from(i32::MAX), i64::from(i32::MIN), i64::MAX, i64::MIN];
-        bounds.extend(["minimum", "maximum"].iter().filter_map(|key| whole(&schema[*key])));
+        bounds.extend(
+            ["minimum", "maximum"]
+                .iter()
+                .filter_map(|key| whole(&schema[*key])),
+        );
         for bound in bounds {
             for number in [bound.saturating_sub(1), bound, bound.saturating_add(1)] {
                 self.put(path, shown, &format!("is {number}"), number.into());
             }
         }
-        self.put(path, shown, "is a whole number written as a float", json!(20.0));
+        self.put(
+            path,
+            shown,
+            "is a whole number written as a float",
+            json!(20.0),
+        );
         self.put(path, shown, "is larger than any integer", json!(1e30));
     }
 
@@ -115,7 +147,11 @@ impl Walk<'_> {
         self.put(path, shown, "has a null", json!([null]));
         if let Some(limit) = schema["maxItems"].as_u64() {
             let limit = usize::try_from(limit).unwrap();
-            let many = |count: usize| (0..count).map(|index| different(first, schema, index)).collect();
+            let many = |count: usize| {
+                (0..count)
+                    .map(|index| different(first, schema, index))
+                    .collect()
+            };
             self.put(path, shown, "has as many items as may be", many(limit));
             self.put(path, shown, "has too many items", many(limit + 1));
         }
@@ -127,7 +163,14 @@ impl Walk<'_> {
         }
     }
 
-    fn object(&mut self, schema: &Value, fields: &Map<String, Value>, path: &[String], shown: &str, place: &str) {
+    fn object(
+        &mut self,
+        schema: &Value,
+        fields: &Map<String, Value>,
+        path: &[String],
+        shown: &str,
+        place: &str,
+    ) {
         let child = |key: &str| [path, &[key.to_owned()]].concat();
         self.put(&child("bogus"), shown, "has an unknown field", json!(1));
         for key in fields.keys() {
@@ -203,7 +246,9 @@ const fn kind_of(value: &Value) -> &'static str {
 /// Bounds are written as floats by some.
 fn whole(value: &Value) -> Option<i64> {
     #[allow(clippy::cast_possible_truncation)]
-    value.as_i64().or_else(|| value.as_f64().map(|number| number as i64))
+    value
+        .as_i64()
+        .or_else(|| value.as_f64().map(|number| number as i64))
 }
 
 /// An item that is not the same as the others of its list: its keys, or itself, get a number.
@@ -212,7 +257,11 @@ fn different(item: &Value, schema: &Value, index: usize) -> Value {
     match &mut item {
         Value::String(text) => text.push_str(&index.to_string()),
         Value::Object(fields) => {
-            for key in schema["x-kubernetes-list-map-keys"].as_array().into_iter().flatten() {
+            for key in schema["x-kubernetes-list-map-keys"]
+                .as_array()
+                .into_iter()
+                .flatten()
+            {
                 if let Some(Value::String(text)) = fields.get_mut(key.as_str().unwrap()) {
                     text.push_str(&index.to_string());
                 }

@@ -52,7 +52,11 @@ fn the_real_server_refuses_each_for_the_reason_it_was_written_for() {
             let outcome = story.step(step);
             said.extend(causes(&outcome).map(|cause| Broken::by(case.kind, cause)));
             if let Err(why) = holds(step, &outcome) {
-                let _ = writeln!(wrong, "{}, step {index}: {why}\n    {}", case.name, outcome.told.body);
+                let _ = writeln!(
+                    wrong,
+                    "{}, step {index}: {why}\n    {}",
+                    case.name, outcome.told.body
+                );
             }
         }
         story.end();
@@ -72,11 +76,19 @@ fn the_local_object_api_does_as_the_real_server_does() {
     for case in read(&folder()) {
         differences.extend(told_twice(&case, &namespace, &real, &local));
     }
-    judge(&differences, &accepted(&folder().join("differences/corpus.yaml")));
+    judge(
+        &differences,
+        &accepted(&folder().join("differences/corpus.yaml")),
+    );
 }
 
 /// Tells a case to both.
-fn told_twice(case: &Case, namespace: &str, real: &dyn Target, local: &dyn Target) -> Vec<Difference> {
+fn told_twice(
+    case: &Case,
+    namespace: &str,
+    real: &dyn Target,
+    local: &dyn Target,
+) -> Vec<Difference> {
     let mut here = Story::new(local, namespace, case);
     let mut there = Story::new(real, namespace, case);
     let mut differences = Vec::new();
@@ -106,7 +118,9 @@ fn holds(step: &Step, outcome: &Outcome) -> Result<(), String> {
     if (outcome.told.code, reason) != (verdict.code, verdict.reason.as_str()) {
         return Err(format!("wanted {} {}", verdict.code, verdict.reason));
     }
-    let mut fields: Vec<_> = causes(outcome).map(|cause| cause["field"].as_str().unwrap_or("?")).collect();
+    let mut fields: Vec<_> = causes(outcome)
+        .map(|cause| cause["field"].as_str().unwrap_or("?"))
+        .collect();
     fields.sort_unstable();
     let mut wanted: Vec<_> = verdict.fields.iter().map(String::as_str).collect();
     wanted.sort_unstable();

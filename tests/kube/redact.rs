@@ -29,13 +29,15 @@ impl Redaction<'_> {
                 for (key, value) in fields.iter_mut() {
                     match (key.as_str(), &*value) {
                         ("resourceVersion", Value::String(version))
-                            if !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit()) =>
+                            if !version.is_empty()
+                                && version.bytes().all(|b| b.is_ascii_digit()) =>
                         {
                             *value = "<version>".into();
                         }
-                        ("creationTimestamp" | "deletionTimestamp" | "time", Value::String(time))
-                            if is_whole_second(time) =>
-                        {
+                        (
+                            "creationTimestamp" | "deletionTimestamp" | "time",
+                            Value::String(time),
+                        ) if is_whole_second(time) => {
                             *value = "<time>".into();
                         }
                         // Their order is that of times, of which many fall into one second, or not.
@@ -56,7 +58,10 @@ impl Redaction<'_> {
         if let Some(prefix) = self.prefix {
             text = without_suffixes(&text, prefix);
         }
-        for before in ["ResourceVersion in precondition: ", "ResourceVersion in object meta: "] {
+        for before in [
+            "ResourceVersion in precondition: ",
+            "ResourceVersion in object meta: ",
+        ] {
             text = without_number_after(&text, before);
         }
         without_uids(&text)
@@ -70,7 +75,11 @@ fn without_suffixes(text: &str, prefix: &str) -> String {
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         out.push_str(prefix);
-        let random = |suffix: &&str| suffix.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+        let random = |suffix: &&str| {
+            suffix
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+        };
         match part.get(..RANDOM).filter(random) {
             Some(_) => {
                 out.push_str("<random>");
@@ -108,7 +117,10 @@ fn without_uids(text: &str) -> String {
         let groups: Vec<_> = candidate.split('-').collect();
         let hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
         groups.len() == GROUPS.len()
-            && groups.iter().zip(GROUPS).all(|(group, length)| group.len() == length)
+            && groups
+                .iter()
+                .zip(GROUPS)
+                .all(|(group, length)| group.len() == length)
             && groups.iter().all(|group| group.chars().all(hex))
     };
     let mut out = String::new();
@@ -152,7 +164,11 @@ fn sort_causes(status: &mut Value) {
             _ => format!("{}: {message}", text("field")),
         }
     };
-    let mut parts: Vec<_> = causes.iter().filter_map(Value::as_object).map(part).collect();
+    let mut parts: Vec<_> = causes
+        .iter()
+        .filter_map(Value::as_object)
+        .map(part)
+        .collect();
     let told = format!("[{}]", parts.join(", "));
     parts.sort();
     let sorted = format!("[{}]", parts.join(", "));
@@ -174,7 +190,11 @@ fn without_objects(status: &mut Value) {
         return;
     };
     let object = object.to_owned();
-    for cause in status["details"]["causes"].as_array_mut().into_iter().flatten() {
+    for cause in status["details"]["causes"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+    {
         replace(&mut cause["message"], &object);
     }
     replace(&mut status["message"], &object);

@@ -124,7 +124,11 @@ impl<'a> Talk<'a> {
             Ok(object) => format!("{:#}", redaction.redact(&object)),
             Err(_) => plain(&redaction.text(&ended.out)),
         };
-        format!("code {}\n{out}\n{}", ended.code, plain(&redaction.text(&ended.err)))
+        format!(
+            "code {}\n{out}\n{}",
+            ended.code,
+            plain(&redaction.text(&ended.err))
+        )
     }
 
     /// Fails with everything that differed.
@@ -137,7 +141,9 @@ impl<'a> Talk<'a> {
 /// Columns are as wide as what is in them, and ages pass.
 fn plain(text: &str) -> String {
     let lines = text.lines().map(|line| {
-        let words = line.split_whitespace().map(|word| if is_age(word) { "<age>" } else { word });
+        let words = line
+            .split_whitespace()
+            .map(|word| if is_age(word) { "<age>" } else { word });
         words.collect::<Vec<_>>().join(" ")
     });
     lines.collect::<Vec<_>>().join("\n")

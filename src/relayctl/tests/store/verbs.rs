@@ -330,7 +330,7 @@ fn events_and_revisions_belong_to_their_object() {
     );
     home.write(
         "r.jsonl",
-        "{\"request\": \"rename the button\", \"tier\": \"fast\"}\n",
+        "{\"request\": \"rename the button\", \"tier\": \"balanced\"}\n",
     );
     let ran = home.run(&["policy", "test", "r.jsonl"]);
     assert_eq!(
