@@ -45,6 +45,24 @@ impl Places {
         self.relay.join("relay.db")
     }
 
+    /// `<RELAY_HOME>/objects.db`: control objects.
+    #[must_use]
+    pub fn objects(&self) -> PathBuf {
+        self.relay.join("objects.db")
+    }
+
+    /// `<RELAY_HOME>/instance`: the id of the store of objects.
+    #[must_use]
+    pub fn instance(&self) -> PathBuf {
+        self.relay.join("instance")
+    }
+
+    /// `<RELAY_HOME>/daemon/sock`: where programs of the same user reach the object API.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.daemon().join("sock")
+    }
+
     /// `<RELAY_HOME>/daemon`.
     #[must_use]
     pub fn daemon(&self) -> PathBuf {

@@ -141,7 +141,7 @@ impl Kind {
                     ));
                 }
                 if object != step["object"] {
-                    return Err(format!("{}", difference("", &object, &step["object"])));
+                    return Err(difference("", &object, &step["object"]));
                 }
                 let written = object != *live;
                 if written != step["written"].as_bool().expect("flag") {

@@ -109,6 +109,34 @@ pub(crate) enum RelaydError {
         #[source]
         source: router::servers::EmbeddedError,
     },
+    /// The file of objects cannot be opened.
+    #[error(transparent)]
+    Objects(#[from] objects::OpenError),
+    /// Token, certificate or kubeconfig of the daemon cannot be used.
+    #[error(transparent)]
+    Door(#[from] objects::listen::DoorError),
+    /// The daemon's socket cannot be listened on.
+    #[error(transparent)]
+    Socket(#[from] service::http::SocketError),
+    /// The daemon's port cannot be listened on.
+    #[error(transparent)]
+    DaemonListen(ListenError),
+    /// The kubeconfig cannot be used.
+    #[error("cannot use kubeconfig {}", path.display())]
+    Kubeconfig {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Box<kube::config::KubeconfigError>,
+    },
+    /// No kubeconfig was named and this is no pod.
+    #[error("no kubeconfig was named, and this process is in no pod of a cluster")]
+    NoCluster {
+        /// Why.
+        #[source]
+        source: Box<kube::config::InClusterError>,
+    },
     /// The router's address cannot be listened on.
     #[error(transparent)]
     Listen(ListenError),
@@ -156,9 +184,15 @@ impl RelaydError {
             | Self::DatabaseFile { .. }
             | Self::TwoDatabases { .. }
             | Self::Store(_)
+            | Self::Objects(_)
+            | Self::Door(_)
+            | Self::Kubeconfig { .. }
+            | Self::NoCluster { .. }
             | Self::Checkpoint { .. } => EXIT_CONFIGURATION,
             Self::AlreadyRuns { .. } => EXIT_ALREADY_RUNS,
-            Self::Listen(_) | Self::AdminListen(_) => EXIT_LISTEN,
+            Self::Listen(_) | Self::AdminListen(_) | Self::DaemonListen(_) | Self::Socket(_) => {
+                EXIT_LISTEN
+            }
             Self::Runtime(error) => error.exit_code(),
             Self::Start { .. } => EXIT_RUNNING,
         }
@@ -175,6 +209,10 @@ impl RelaydError {
             Self::NoTokens { .. } => Some(
                 "write lines `<tenant> <token>` to a file with mode 0600 and name it with --token-file".into(),
             ),
+            Self::NoCluster { .. } => Some("name one with --kubeconfig".into()),
+            Self::DaemonListen(error) if error.is_taken() => {
+                Some("another program has this port; `--daemon-port 0` takes a free one".into())
+            }
             Self::AlreadyRuns { .. } => Some("`relay laya connect` shows where it listens; stop it first".into()),
             Self::TwoDatabases { .. } => Some("keep one of them".into()),
             Self::Listen(error) if error.is_taken() => Some(free_port("--listen")),

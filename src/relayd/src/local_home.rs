@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use controller::fence::Fence;
 use files::{Lock, PRIVATE, Places, make_private_folder, process_start, write_whole};
 use serde_json::json;
 
@@ -14,7 +15,7 @@ use crate::error::RelaydError;
 #[derive(Debug)]
 pub(crate) struct LocalHome {
     pub(crate) places: Places,
-    _lock: Lock,
+    lock: Fence,
     endpoint: PathBuf,
     written: bool,
 }
@@ -36,15 +37,25 @@ impl LocalHome {
         Ok(Self {
             endpoint: places.endpoint(),
             places,
-            _lock: lock,
+            lock: Fence::lock(lock),
             written: false,
         })
     }
 
-    /// Says where the router listens, and since when this process runs, so that its number cannot be mistaken.
-    pub(crate) fn announce(&mut self, router: SocketAddr) -> Result<(), RelaydError> {
+    /// The right of this process to write objects: it is the one that has the lock.
+    pub(crate) fn fence(&self) -> Fence {
+        self.lock.clone()
+    }
+
+    /// Says where router and object API listen, and since when this process runs, so that its number cannot be mistaken.
+    pub(crate) fn announce(
+        &mut self,
+        router: SocketAddr,
+        daemon: Option<SocketAddr>,
+    ) -> Result<(), RelaydError> {
         let pid = std::process::id();
         let text = json!({
+            "url": daemon.map(|daemon| format!("http://{daemon}")),
             "router": format!("http://{router}"),
             "pid": pid,
             "pidStart": process_start(pid),
@@ -87,10 +98,12 @@ mod tests {
             LocalHome::take(places.clone()),
             Err(RelaydError::AlreadyRuns { .. })
         ));
-        home.announce(([127, 0, 0, 1], 8738).into()).unwrap();
+        let at = |port: u16| ([127, 0, 0, 1], port).into();
+        home.announce(at(8738), Some(at(4748))).unwrap();
         let text = std::fs::read_to_string(places.endpoint()).unwrap();
         let endpoint: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(endpoint["router"], "http://127.0.0.1:8738");
+        assert_eq!(endpoint["url"], "http://127.0.0.1:4748");
         assert_eq!(endpoint["pid"], std::process::id());
         drop(home);
         assert!(!places.endpoint().exists());

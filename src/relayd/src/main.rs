@@ -1,8 +1,12 @@
 //! `relayd`: the long-running process of Relay. Parses arguments, dispatches, and turns an error into one line, a hint
 //! and an exit code.
 
+mod cluster;
+mod controller_command;
 mod error;
+mod follow_policy;
 mod local_home;
+mod local_objects;
 mod router_command;
 mod settings;
 mod start;
@@ -26,17 +30,37 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Decide which model, effort, role, tools and checks a request needs, over HTTP
-    Router(RouterFlags),
-    /// The same for one user of this machine: with the model inside, its files beside the agent's, one at a time
+    Router(SharedFlags),
+    /// Make the objects of a cluster true: reconcile what a kubeconfig, or the pod's own account, reaches
+    Controller(ControllerFlags),
+    /// Both for one user of this machine: with the objects in a file, the model inside, one at a time
     Local(LocalFlags),
 }
 
-/// The settings of `relayd router`, and what only one user's own router has.
+/// The settings of every router, and what only one beside a cluster has.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+struct SharedFlags {
+    #[command(flatten)]
+    router: RouterFlags,
+    /// How to reach the API server of --policy-object [default: the pod's own account]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<String>,
+    /// Namespace of --policy-object [default: that of the kubeconfig or the pod]
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
+}
+
+/// The settings of every router, and what only one user's own has.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 struct LocalFlags {
     #[command(flatten)]
     router: RouterFlags,
+    /// Port of the object API on 127.0.0.1, with and without TLS; 0 takes a free one [default: 4748, or a free port if
+    /// that is taken]
+    #[arg(long, value_name = "PORT")]
+    daemon_port: Option<String>,
     /// Folder of a checkpoint that is served inside this process [default: none]
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<String>,
@@ -52,9 +76,13 @@ struct RouterFlags {
     /// Address of /metrics, /livez and /readyz [default: 127.0.0.1:9737, or a free port if that is taken]
     #[arg(long, value_name = "IP:PORT")]
     admin_listen: Option<String>,
-    /// One RoutingPolicy document [default: the built-in policy]
+    /// One RoutingPolicy document, read once [default: what --policy-object says]
     #[arg(long, value_name = "FILE")]
     policy: Option<String>,
+    /// Name of the RoutingPolicy object that is followed; an edit that is accepted is in force within a second
+    /// [default: `default` in `relayd local`, else none: the built-in policy]
+    #[arg(long, value_name = "NAME")]
+    policy_object: Option<String>,
     /// Address of a Laya server, for example http://127.0.0.1:8000; repeatable [default: `[[servers]]` of the
     /// configuration file, else none: keyword rules decide]
     #[arg(long, value_name = "URL")]
@@ -72,6 +100,33 @@ struct RouterFlags {
     /// A browser origin that may call; repeatable [default: none]
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
+    /// Form of log lines on standard error: text or json [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
+    /// Least important lines: error, warn, info, debug or trace [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// Configuration file (TOML)
+    #[arg(long, value_name = "FILE")]
+    config: Option<String>,
+    /// Print each setting with its source, and exit
+    #[arg(long)]
+    print_config: bool,
+}
+
+/// Each flag is also an environment variable and a key of the configuration file.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+struct ControllerFlags {
+    /// How to reach the API server [default: the pod's own account]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<String>,
+    /// A namespace whose objects are reconciled; repeatable [default: that of the kubeconfig or the pod]
+    #[arg(long, value_name = "NAME")]
+    namespace: Vec<String>,
+    /// Address of /metrics, /livez and /readyz [default: 127.0.0.1:9737, or a free port if that is taken]
+    #[arg(long, value_name = "IP:PORT")]
+    admin_listen: Option<String>,
     /// Form of log lines on standard error: text or json [default: text]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
@@ -120,6 +175,7 @@ fn run() -> Result<(), RelaydError> {
     };
     match command {
         Command::Router(flags) => router_command::router(flags),
+        Command::Controller(flags) => controller_command::run(flags),
         Command::Local(flags) => router_command::local(flags),
     }
 }

@@ -20,14 +20,23 @@ use store::Location;
 
 use crate::error::RelaydError;
 use crate::local_home::LocalHome;
-use crate::settings::{Local, RouterSettings};
+use crate::settings::{Owner, PolicySource, RouterSettings};
 use crate::start::{Start, serve_router};
-use crate::{LocalFlags, RouterFlags};
+use crate::{LocalFlags, RouterFlags, SharedFlags};
 
 /// Name of the model inside, in metrics and decisions.
 const EMBEDDED: &str = "embedded";
 
-const fn build(component: &'static str) -> BuildInfo {
+/// Whose router it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// One user's.
+    Own,
+    /// Many share it.
+    Shared,
+}
+
+pub(crate) const fn build(component: &'static str) -> BuildInfo {
     BuildInfo {
         component,
         version: env!("CARGO_PKG_VERSION"),
@@ -39,20 +48,41 @@ const fn build(component: &'static str) -> BuildInfo {
 }
 
 /// Runs `relayd router` to its end.
-pub(crate) fn router(flags: RouterFlags) -> Result<(), RelaydError> {
-    run(flags, Local::No)
+pub(crate) fn router(flags: SharedFlags) -> Result<(), RelaydError> {
+    let SharedFlags {
+        router,
+        kubeconfig,
+        namespace,
+    } = flags;
+    let owner = Owner::Shared {
+        kubeconfig,
+        namespace,
+    };
+    run(router, owner)
 }
 
 /// Runs `relayd local` to its end.
 pub(crate) fn local(flags: LocalFlags) -> Result<(), RelaydError> {
-    let LocalFlags { router, checkpoint } = flags;
-    run(router, Local::Yes { checkpoint })
+    let LocalFlags {
+        router,
+        checkpoint,
+        daemon_port,
+    } = flags;
+    let owner = Owner::User {
+        checkpoint,
+        daemon_port,
+    };
+    run(router, owner)
 }
 
-fn run(flags: RouterFlags, local: Local) -> Result<(), RelaydError> {
+fn run(flags: RouterFlags, owner: Owner) -> Result<(), RelaydError> {
     let print_config = flags.print_config;
-    let is_local = matches!(local, Local::Yes { .. });
-    let settings = RouterSettings::read(flags, local, environment())?;
+    let whose = match owner {
+        Owner::User { .. } => Whose::Own,
+        Owner::Shared { .. } => Whose::Shared,
+    };
+    let is_local = whose == Whose::Own;
+    let settings = RouterSettings::read(flags, owner, environment())?;
     if print_config {
         return cli::print(&settings.effective.to_string())
             .map_err(RelaydError::start("write to standard output"));
@@ -66,7 +96,7 @@ fn run(flags: RouterFlags, local: Local) -> Result<(), RelaydError> {
     for warning in ignored {
         tracing::warn!("{warning}");
     }
-    let policy = Arc::new(active_policy(&settings, is_local)?);
+    let policy = Arc::new(active_policy(&settings.policy, whose)?);
     let authority = Arc::new(authority(&settings)?);
     let embedded = embedded(settings.checkpoint.as_deref())?;
     let mut targets = targets(&settings.servers)?;
@@ -78,7 +108,8 @@ fn run(flags: RouterFlags, local: Local) -> Result<(), RelaydError> {
     let start = Start {
         build: build(if is_local { "local" } else { "router" }),
         location: location(&settings, home.as_ref())?,
-        breaker: breaker_rule(&policy, is_local),
+        breaker: breaker_rule(&policy, whose),
+        whose,
         client: client(&authority),
         policy,
         authority,
@@ -96,7 +127,7 @@ fn run(flags: RouterFlags, local: Local) -> Result<(), RelaydError> {
 }
 
 /// The environment, with what is not UTF-8 made so: such a value is then refused by its setting, with its name.
-fn environment() -> impl Iterator<Item = (String, String)> {
+pub(crate) fn environment() -> impl Iterator<Item = (String, String)> {
     let text = |part: OsString| part.to_string_lossy().into_owned();
     std::env::vars_os().map(move |(name, value)| (text(name), text(value)))
 }
@@ -105,28 +136,33 @@ fn places() -> Result<Places, RelaydError> {
     Ok(Places::find(&|name| std::env::var_os(name))?)
 }
 
-fn active_policy(settings: &RouterSettings, is_local: bool) -> Result<ActivePolicy, RelaydError> {
+/// The policy to begin with. That of an object is not known yet.
+fn active_policy(source: &PolicySource, whose: Whose) -> Result<ActivePolicy, RelaydError> {
     let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
-    let mut active = match &settings.policy {
-        Some(path) => ActivePolicy::of_file(path, today)?,
-        None => ActivePolicy::built_in(today)?,
+    let active = match source {
+        PolicySource::File(path) => ActivePolicy::of_file(path, today)?,
+        PolicySource::BuiltIn | PolicySource::Object { .. } => ActivePolicy::built_in(today)?,
     };
+    Ok(in_force(active, whose))
+}
+
+/// A policy as it is put in force here.
+pub(crate) fn in_force(mut active: ActivePolicy, whose: Whose) -> ActivePolicy {
     // What nobody decided depends on whose requests these are (control-plane 6); it is no part of the digest.
     active
         .policy
         .source
         .request_text
-        .get_or_insert(if is_local {
-            RequestTextPrivacy::Full
-        } else {
-            RequestTextPrivacy::Hashed
+        .get_or_insert(match whose {
+            Whose::Own => RequestTextPrivacy::Full,
+            Whose::Shared => RequestTextPrivacy::Hashed,
         });
     // Keyword lists are compiled when they are first needed; not at the cost of the first request.
     let _ = active.policy.keywords();
     for problem in &active.policy.warnings {
         tracing::warn!(path = problem.path, message = problem.message, "policy");
     }
-    Ok(active)
+    active
 }
 
 /// Tokens hold where a file is named; beyond loopback there must be one.
@@ -183,13 +219,12 @@ fn location(settings: &RouterSettings, home: Option<&LocalHome>) -> Result<Locat
 }
 
 /// One slow answer must not push a whole team to rules; one user alone is better off with them.
-fn breaker_rule(policy: &ActivePolicy, is_local: bool) -> BreakerRule {
+pub(crate) fn breaker_rule(policy: &ActivePolicy, whose: Whose) -> BreakerRule {
     let seconds = policy.policy.source.deadlines.breaker_seconds;
     BreakerRule {
-        failures: if is_local {
-            BreakerRule::OWN_FAILURES
-        } else {
-            BreakerRule::SHARED_FAILURES
+        failures: match whose {
+            Whose::Own => BreakerRule::OWN_FAILURES,
+            Whose::Shared => BreakerRule::SHARED_FAILURES,
         },
         open_for: Duration::from_secs(seconds.into()),
     }

@@ -12,22 +12,58 @@ use service::telemetry::{LogFormat, LogLevel};
 use crate::RouterFlags;
 use crate::error::RelaydError;
 
-const PREFIX: &str = "RELAYD_";
+pub(crate) const PREFIX: &str = "RELAYD_";
+/// The policy object that a laptop follows.
+pub(crate) const DEFAULT_POLICY: &str = "default";
+/// Port of the daemon and the object API (design.md 7).
+const DAEMON_PORT: u16 = 4748;
 /// Largest configuration file, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Longest address of a database, in bytes.
 const MAX_URL_BYTES: u64 = 16 << 10;
 
-/// Whether it is one user's own router, with the flags that only that one has.
+/// Whose router it is, with the flags that only that one has.
 #[derive(Debug)]
-pub(crate) enum Local {
-    /// `relayd local`.
-    Yes {
+pub(crate) enum Owner {
+    /// One user's own: `relayd local`.
+    User {
         /// `--checkpoint`.
         checkpoint: Option<String>,
+        /// `--daemon-port`.
+        daemon_port: Option<String>,
     },
-    /// `relayd router`.
-    No,
+    /// Many share it: `relayd router`.
+    Shared {
+        /// `--kubeconfig`.
+        kubeconfig: Option<String>,
+        /// `--namespace`.
+        namespace: Option<String>,
+    },
+}
+
+/// Where the policy comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PolicySource {
+    /// Nobody wrote one.
+    BuiltIn,
+    /// A file, read once.
+    File(PathBuf),
+    /// An object that is followed.
+    Object {
+        /// Its name.
+        name: String,
+        /// How the API server is reached; a laptop's is inside.
+        cluster: ClusterAddress,
+    },
+}
+
+/// How the API server of a cluster is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct ClusterAddress {
+    /// Else the pod's own account.
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Else that of the kubeconfig or the pod.
+    pub(crate) namespace: Option<String>,
 }
 
 /// Address of a PostgreSQL database; holds a password, and is shown nowhere.
@@ -44,7 +80,9 @@ impl std::fmt::Debug for DatabaseUrl {
 pub(crate) struct RouterSettings {
     pub(crate) listen: Setting<ListenAddress>,
     pub(crate) admin_listen: Setting<ListenAddress>,
-    pub(crate) policy: Option<PathBuf>,
+    pub(crate) policy: PolicySource,
+    /// Port of the object API; `local` only.
+    pub(crate) daemon_port: Setting<u16>,
     pub(crate) servers: Vec<ConfiguredServer>,
     /// A folder whose checkpoint is served inside this process; `local` only.
     pub(crate) checkpoint: Option<PathBuf>,
@@ -60,7 +98,7 @@ pub(crate) struct RouterSettings {
 impl RouterSettings {
     pub(crate) fn read(
         flags: RouterFlags,
-        local: Local,
+        owner: Owner,
         environment: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, RelaydError> {
         // Destructured whole, so that a new flag cannot be forgotten.
@@ -68,6 +106,7 @@ impl RouterSettings {
             listen,
             admin_listen,
             policy,
+            policy_object,
             laya_url,
             database_url,
             database_url_file,
@@ -78,38 +117,47 @@ impl RouterSettings {
             config,
             print_config: _,
         } = flags;
-        let (is_local, checkpoint) = match local {
-            Local::Yes { checkpoint } => (true, checkpoint),
-            Local::No => (false, None),
-        };
+        let is_local = matches!(owner, Owner::User { .. });
         let environment: BTreeMap<_, _> = environment.into_iter().collect();
-        let from_environment = environment
-            .get("RELAYD_CONFIG")
-            .filter(|path| !path.trim().is_empty())
-            .cloned();
-        let file = config.clone().or(from_environment).map(PathBuf::from);
+        let file = configuration_file(config, &environment);
         let text = file.as_deref().map(read_file).transpose()?;
-        let one = |flag: Option<String>| flag.into_iter().collect::<Vec<_>>();
-        let flags = BTreeMap::from([
+        let mut flags = BTreeMap::from([
             ("listen", one(listen)),
             ("admin_listen", one(admin_listen)),
             ("policy", one(policy)),
+            ("policy_object", one(policy_object)),
             ("laya_url", laya_url),
             ("database_url", one(database_url)),
             ("database_url_file", one(database_url_file)),
-            ("checkpoint", one(checkpoint)),
             ("token_file", one(token_file)),
             ("allow_origin", allow_origin),
             ("log_format", one(log_format)),
             ("log_level", one(log_level)),
         ]);
+        match owner {
+            Owner::User {
+                checkpoint,
+                daemon_port,
+            } => flags.extend([
+                ("checkpoint", one(checkpoint)),
+                ("daemon_port", one(daemon_port)),
+            ]),
+            Owner::Shared {
+                kubeconfig,
+                namespace,
+            } => flags.extend([
+                ("kubeconfig", one(kubeconfig)),
+                ("namespace", one(namespace)),
+            ]),
+        }
         let file = file.as_deref().zip(text.as_deref());
         let mut layers = Layers::new(flags, PREFIX, environment, file)?;
         layers.know_variable("config");
         Ok(Self {
             listen: layers.with_default("listen", loopback(8737))?,
             admin_listen: layers.with_default("admin_listen", loopback(9737))?,
-            policy: layers.optional("policy")?.map(|setting| setting.value),
+            policy: policy_source(&mut layers, is_local)?,
+            daemon_port: daemon_port(&mut layers, is_local)?,
             servers: servers(&mut layers)?,
             checkpoint: checkpoint_folder(&mut layers, is_local)?,
             database: database(&mut layers)?,
@@ -166,6 +214,53 @@ fn server(row: &Row) -> Result<ConfiguredServer, ConfigError> {
     })
 }
 
+/// A file and an object cannot both say what the policy is. A laptop has an object unless it names a file.
+fn policy_source(layers: &mut Layers, is_local: bool) -> Result<PolicySource, ConfigError> {
+    let file: Option<Setting<PathBuf>> = layers.optional("policy")?;
+    let object = if is_local && file.is_none() {
+        Some(layers.with_default("policy_object", DEFAULT_POLICY.to_owned())?)
+    } else {
+        layers.optional("policy_object")?
+    };
+    let cluster = if is_local {
+        ClusterAddress::default()
+    } else {
+        cluster(layers)?
+    };
+    match (file, object) {
+        (Some(file), Some(object)) => Err(ConfigError::Invalid {
+            key: "policy_object".to_owned(),
+            value: object.value,
+            from: object.source,
+            reason: format!("policy ({}) names a file already; keep one of them", file.source),
+        }),
+        (Some(file), None) => Ok(PolicySource::File(file.value)),
+        (None, Some(object)) => Ok(PolicySource::Object {
+            name: object.value,
+            cluster,
+        }),
+        (None, None) => Ok(PolicySource::BuiltIn),
+    }
+}
+
+/// How a cluster is reached.
+pub(crate) fn cluster(layers: &mut Layers) -> Result<ClusterAddress, ConfigError> {
+    Ok(ClusterAddress {
+        kubeconfig: layers.optional("kubeconfig")?.map(|setting| setting.value),
+        namespace: layers.optional("namespace")?.map(|setting| setting.value),
+    })
+}
+
+fn daemon_port(layers: &mut Layers, is_local: bool) -> Result<Setting<u16>, ConfigError> {
+    if is_local {
+        return layers.with_default("daemon_port", DAEMON_PORT);
+    }
+    Ok(Setting {
+        value: DAEMON_PORT,
+        source: Source::Default,
+    })
+}
+
 /// In the configuration of a shared router a checkpoint is a mistake that must be seen.
 fn checkpoint_folder(layers: &mut Layers, is_local: bool) -> Result<Option<PathBuf>, ConfigError> {
     if !is_local {
@@ -194,11 +289,27 @@ fn database(layers: &mut Layers) -> Result<Option<DatabaseUrl>, RelaydError> {
     }
 }
 
-fn loopback(port: u16) -> ListenAddress {
+/// The configuration file of a program: its flag, else the variable.
+pub(crate) fn configuration_file(
+    flag: Option<String>,
+    environment: &BTreeMap<String, String>,
+) -> Option<PathBuf> {
+    let variable = environment
+        .get("RELAYD_CONFIG")
+        .filter(|path| !path.trim().is_empty());
+    flag.or_else(|| variable.cloned()).map(PathBuf::from)
+}
+
+/// The values of a flag that is given once or not at all.
+pub(crate) fn one(flag: Option<String>) -> Vec<String> {
+    flag.into_iter().collect()
+}
+
+pub(crate) fn loopback(port: u16) -> ListenAddress {
     ListenAddress(([127, 0, 0, 1], port).into())
 }
 
-fn read_file(path: &Path) -> Result<String, RelaydError> {
+pub(crate) fn read_file(path: &Path) -> Result<String, RelaydError> {
     match files::read_text(path, MAX_FILE_BYTES) {
         Ok(file) => Ok(file.text),
         Err(source) => Err(RelaydError::ConfigFile {

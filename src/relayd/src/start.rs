@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use prometheus::Registry;
 use router::servers::{BreakerRule, Embedded, ServerMetrics, Servers, Target};
-use router::{ActivePolicy, METRICS_PREFIX, RouterMetrics, RouterParts, Service};
+use router::{ActivePolicy, METRICS_PREFIX, PolicyInForce, RouterMetrics, RouterParts, Service};
 use routing::decide::Client;
 use service::http::accept::{ConnectionLimits, serve};
 use service::http::{Admission, AdmissionLimits, Authority, HostRule, HttpMetrics, Origins, Stack};
@@ -17,8 +17,12 @@ use store::{Location, Opened, Store, StoreOptions};
 use tokio::net::TcpListener;
 
 use crate::error::RelaydError;
+use crate::cluster;
+use crate::follow_policy::PolicyKeeper;
 use crate::local_home::LocalHome;
-use crate::settings::RouterSettings;
+use crate::local_objects::LocalObjects;
+use crate::router_command::Whose;
+use crate::settings::{PolicySource, RouterSettings};
 
 /// How long what waits for the store may take at the end.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(5);
@@ -33,6 +37,7 @@ pub(crate) struct Start {
     pub(crate) authority: Arc<Authority>,
     pub(crate) client: Client,
     pub(crate) breaker: BreakerRule,
+    pub(crate) whose: Whose,
     pub(crate) targets: Vec<Target>,
     /// The model inside.
     pub(crate) embedded: Option<Embedded>,
@@ -51,6 +56,7 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
         authority,
         client,
         breaker,
+        whose,
         targets,
         embedded,
         location,
@@ -78,17 +84,22 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
     servers.replace(targets)?;
     let shared_store = matches!(location, Location::Postgres(_));
     let store = open(location).await?;
+    let objects = match &home {
+        Some(home) => Some(LocalObjects::open(&home.places, &settings.daemon_port).await?),
+        None => None,
+    };
 
     let mut runtime = RuntimeBuilder::new(metrics.process.clone(), signals)
         .admin(admin)
         .start();
     let router_ready = runtime.readiness().check("router");
+    let in_force = PolicyInForce::new(policy);
     let router = Service::new(RouterParts {
-        policy: policy.clone(),
+        policy: in_force.clone(),
         client,
         store: store.clone(),
         shared_store,
-        servers,
+        servers: servers.clone(),
         laya_files: home.as_ref().map(|home| home.places.laya()),
         metrics: metrics.router,
         registry,
@@ -97,7 +108,7 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
             metrics: metrics.http,
             task_panics: metrics.process.task_panics.clone(),
             origins: Arc::new(Origins::new(
-                settings.allow_origin,
+                settings.allow_origin.clone(),
                 host_rule(settings.listen.value),
             )),
             authority: authority.clone(),
@@ -109,7 +120,31 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
         tracing::warn!(%error, "what the store knows is read as soon as it answers");
     }
     let shutdown = runtime.shutdown();
-    let suppressed = metrics.process.log_suppressed;
+    let suppressed = metrics.process.log_suppressed.clone();
+    let objects = match (objects, &home) {
+        (Some(objects), Some(home)) => Some(objects.start(
+            &mut runtime,
+            &metrics.process,
+            home.fence(),
+            settings.allow_origin.clone(),
+        )?),
+        _ => None,
+    };
+    if let PolicySource::Object { name, cluster } = &settings.policy {
+        let client = match &objects {
+            Some(objects) => objects.client.clone(),
+            None => cluster::guarded_client(cluster, &metrics.process).await?,
+        };
+        let keeper = PolicyKeeper {
+            policy: in_force.clone(),
+            servers,
+            whose,
+            ready: runtime.readiness().check("policy"),
+        };
+        keeper
+            .start(name, client, &mut runtime, &metrics.process)
+            .await;
+    }
     for (name, task) in router.tasks(&suppressed, &shutdown) {
         runtime.spawn(name, task);
     }
@@ -136,14 +171,15 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
         });
     }
     if let Some(home) = &mut home {
-        home.announce(address)?;
+        let daemon = objects.as_ref().map(|objects| objects.address);
+        home.announce(address, daemon)?;
     }
     router_ready.ready();
     tracing::info!(
         %address,
         admin_address = %admin_address,
-        policy = policy.policy.name,
-        revision = policy.policy.revision(),
+        policy = in_force.current().policy.name,
+        revision = in_force.current().policy.revision(),
         open_files,
         version = build.version,
         "router is listening"
@@ -156,6 +192,12 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
     let at_once = matches!(ended, Err(RuntimeError::Interrupted { .. }));
     if !at_once && let Err(error) = store.close(CLOSE_DEADLINE).await {
         tracing::warn!(%error, "not everything that waited for the store was written");
+    }
+    if !at_once
+        && let Some(objects) = objects
+        && let Err(error) = objects.store.close(CLOSE_DEADLINE).await
+    {
+        tracing::warn!(%error, "the file of objects was not closed");
     }
     traces.finish(if at_once {
         Duration::ZERO

@@ -101,6 +101,7 @@ pub(crate) async fn show_availability(decider: Arc<Decider>, shutdown: Shutdown)
 fn providers(policy: &Policy) -> BTreeSet<String> {
     let entries = policy.registry.entries();
     entries
+        .iter()
         .map(|entry| entry.model.provider().to_owned())
         .collect()
 }

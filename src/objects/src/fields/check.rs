@@ -124,10 +124,9 @@ impl<'a> Checker<'a> {
                     Err(problem) => return self.fail(format!("element {at}: {problem}")),
                 }
             };
-            if self.duplicates == Duplicates::Refused && seen.contains(&element) {
+            if self.duplicates == Duplicates::Refused && !seen.insert(element.clone()) {
                 self.fail(format!("duplicate entries for key {element}"));
             }
-            seen.insert(element.clone());
             self.path.push(element);
             self.value(list.element, item);
             self.path.pop();

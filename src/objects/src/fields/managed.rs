@@ -366,44 +366,44 @@ impl Entry {
 /// Call it once more at the very end, before the comparison that decides whether anything is written: defaults, and fields
 /// that the write must not change and that were put back, can make the object equal to the stored one.
 pub fn settle_times(old: &Value, new: &mut Value) {
-    let entries = |object: &'_ Value| -> Option<Vec<Value>> {
-        let mut entries = object
-            .pointer("/metadata/managedFields")?
-            .as_array()?
-            .clone();
-        for entry in &mut entries {
-            entry.as_object_mut()?.remove("time");
+    let stored = match (
+        old.pointer("/metadata/managedFields"),
+        new.pointer("/metadata/managedFields"),
+    ) {
+        (Some(stored), Some(now))
+            if differ_in_times_only(stored, now) && equal_otherwise(old, new) =>
+        {
+            Some(stored.clone())
         }
-        Some(entries)
+        _ => return,
     };
-    let managed = |object: &Value| object.pointer("/metadata/managedFields").cloned();
-    if managed(old) == managed(new) || entries(old) != entries(new) || !equal_otherwise(old, new) {
-        return;
-    }
     if let (Some(stored), Some(metadata)) = (
-        managed(old),
+        stored,
         new.get_mut("metadata").and_then(Value::as_object_mut),
     ) {
         metadata.insert("managedFields".into(), stored);
     }
 }
 
-fn equal_otherwise(a: &Value, b: &Value) -> bool {
+fn differ_in_times_only(a: &Value, b: &Value) -> bool {
+    let (Some(a), Some(b)) = (a.as_array(), b.as_array()) else {
+        return false;
+    };
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal_but(a, b, "time"))
+}
+
+/// Whether two objects are equal when one field of theirs is left out.
+fn equal_but(a: &Value, b: &Value, left_out: &str) -> bool {
     let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else {
         return false;
     };
-    let rest = |object: &JsonMap<String, Value>| -> JsonMap<String, Value> {
-        let metadata = object.get("metadata").and_then(Value::as_object);
-        let named = metadata
-            .into_iter()
-            .flatten()
-            .filter(|(name, _)| *name != "managedFields");
-        named
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect()
-    };
-    a.len() == b.len()
+    let count =
+        |object: &JsonMap<String, Value>| object.len() - usize::from(object.contains_key(left_out));
+    count(a) == count(b)
         && a.iter()
-            .all(|(name, value)| name == "metadata" || b.get(name) == Some(value))
-        && json!(rest(a)) == json!(rest(b))
+            .all(|(name, value)| name == left_out || b.get(name) == Some(value))
+}
+
+fn equal_otherwise(a: &Value, b: &Value) -> bool {
+    equal_but(a, b, "metadata") && equal_but(&a["metadata"], &b["metadata"], "managedFields")
 }

@@ -138,7 +138,7 @@ fn set() -> impl Strategy<Value = FieldSet> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn sets_obey_the_laws_of_sets(a in set(), b in set(), c in set()) {
