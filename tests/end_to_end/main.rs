@@ -17,5 +17,6 @@ mod privacy;
 mod programs;
 mod records;
 mod refusals;
+mod relayctl;
 mod same_result;
 mod shared;

@@ -20,6 +20,7 @@ mod parity;
 #[path = "../programs/mod.rs"]
 mod programs;
 mod redact;
+mod relayctl;
 mod remote;
 mod story;
 mod talk;

@@ -47,7 +47,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
                 output.stdout
             };
             run(&[
-                "build", "-p", "relay", "-p", "relayd", "-p", "serve", "--locked",
+                "build", "-p", "relay", "-p", "relayctl", "-p", "relayd", "-p", "serve", "--locked",
             ]);
             let metadata = run(&["metadata", "--no-deps", "--format-version", "1", "--locked"]);
             let metadata: Value = serde_json::from_slice(&metadata).unwrap();

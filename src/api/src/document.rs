@@ -45,9 +45,28 @@ pub enum DocumentError {
 /// # Errors
 /// [`DocumentError::TooLarge`] or [`DocumentError::Syntax`] with the place.
 pub fn read_yaml(text: &str) -> Result<Value, DocumentError> {
+    bounded(text)?;
+    serde_saphyr::from_str_with_options(text, options()).map_err(|error| syntax(&error))
+}
+
+/// Reads every document of a YAML stream under the same rules; empty ones are left out. With a `T` made of
+/// `serde_saphyr::Spanned` the reader learns where each value stands.
+///
+/// # Errors
+/// As [`read_yaml`]; one bad document spoils the stream.
+pub fn read_yaml_stream<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, DocumentError> {
+    bounded(text)?;
+    serde_saphyr::from_multiple_with_options(text, options()).map_err(|error| syntax(&error))
+}
+
+fn bounded(text: &str) -> Result<(), DocumentError> {
     if text.len() > MAX_BYTES {
         return Err(DocumentError::TooLarge { got: text.len() });
     }
+    Ok(())
+}
+
+fn options() -> serde_saphyr::Options {
     let mut options = serde_saphyr::Options::default();
     options.strict_booleans = true;
     options.with_snippet = false;
@@ -57,25 +76,29 @@ pub fn read_yaml(text: &str) -> Result<Value, DocumentError> {
     budget.max_depth = MAX_DEPTH;
     budget.max_aliases = MAX_ALIASES;
     options.budget = Some(budget);
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let place = error.location();
-        let line = place.map_or(1, |place| place.line());
-        let column = place.map_or(1, |place| place.column());
-        let message = in_our_words(&error);
-        // The place is said once, before the message.
-        let said = format!(" at line {line}, column {column}");
-        DocumentError::Syntax {
-            line,
-            column,
-            message: cut(message.strip_suffix(&said).unwrap_or(&message)),
-        }
-    })
+    options
+}
+
+fn syntax(error: &serde_saphyr::Error) -> DocumentError {
+    let place = error.location();
+    let line = place.map_or(1, |place| place.line());
+    let column = place.map_or(1, |place| place.column());
+    let message = in_our_words(error);
+    // The place is said once, before the message.
+    let said = format!(" at line {line}, column {column}");
+    DocumentError::Syntax {
+        line,
+        column,
+        message: cut(message.strip_suffix(&said).unwrap_or(&message)),
+    }
 }
 
 /// The library's messages are for programmers: they name its options and functions.
 fn in_our_words(error: &serde_saphyr::Error) -> String {
     use serde_saphyr::Error;
     match error.without_snippet() {
+        // What is wrong inside of what an alias stands for; the place that is said is the alias's.
+        Error::AliasError { error, .. } => in_our_words(error),
         Error::DuplicateMappingKey { key: Some(key), .. } => {
             format!("the key `{key}` stands there twice")
         }
@@ -283,6 +306,20 @@ mod tests {
                 assert!(!told.contains(advice), "{text:?}: {told}");
             }
         }
+    }
+
+    #[test]
+    fn aliases_that_multiply_are_too_complex() {
+        let mut text = "a: &a [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for (name, before) in "bcdefghij".chars().zip("abcdefghi".chars()) {
+            let list = vec![format!("*{before}"); 10].join(", ");
+            text.push_str(&format!("{name}: &{name} [{list}]\n"));
+        }
+        let told = read_yaml(&text).unwrap_err().to_string();
+        let limits = "the document is too complex; limits are 64 levels and 100 aliases";
+        assert!(told.ends_with(limits), "{told}");
+        let told = read_yaml_stream::<Value>(&text).unwrap_err().to_string();
+        assert!(told.ends_with(limits), "{told}");
     }
 
     #[test]

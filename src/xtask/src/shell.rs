@@ -1,13 +1,48 @@
-//! `cargo xtask shell`: completions and manual pages of the programs, from the definitions their parsers use.
+//! `cargo xtask shell`: completions and manual pages of the programs, from the definitions their parsers use: those of
+//! libraries directly, those of `relayctl` by asking the program.
 
 use std::path::Path;
 
 use clap::Command;
 use clap_complete::Shell;
 
+use crate::command::{cargo, output};
+
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 
-/// Writes completions and a manual page of each program that has its definition in a library.
+/// What shells call the completions of `relayctl`.
+const RELAYCTL: [(&str, &str); 3] = [
+    ("bash", "relayctl.bash"),
+    ("zsh", "_relayctl"),
+    ("fish", "relayctl.fish"),
+];
+/// Its commands with a manual page of their own.
+const PAGES: [&str; 22] = [
+    "",
+    "up",
+    "down",
+    "status",
+    "doctor",
+    "get",
+    "describe",
+    "explain",
+    "apply",
+    "diff",
+    "delete",
+    "validate",
+    "wait",
+    "events",
+    "logs",
+    "context",
+    "policy",
+    "policy show",
+    "policy diff",
+    "policy test",
+    "completion",
+    "version",
+];
+
+/// Writes completions and manual pages of each program that has them.
 pub(crate) fn run(folder: &Path) -> Result<(), String> {
     std::fs::create_dir_all(folder)
         .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
@@ -22,7 +57,33 @@ pub(crate) fn run(folder: &Path) -> Result<(), String> {
             })?;
         println!("{}", file.display());
     }
-    manual(&command, folder)
+    manual(&command, folder)?;
+    relayctl(folder)
+}
+
+fn relayctl(folder: &Path) -> Result<(), String> {
+    let ask = |arguments: &[&str]| {
+        output(
+            cargo()
+                .args(["run", "--quiet", "-p", "relayctl", "--"])
+                .args(arguments),
+        )
+    };
+    for (shell, name) in RELAYCTL {
+        write(&folder.join(name), &ask(&["completion", shell])?)?;
+    }
+    for page in PAGES {
+        let words: Vec<_> = page.split_whitespace().collect();
+        let arguments: Vec<_> = std::iter::once("man")
+            .chain(words.iter().copied())
+            .collect();
+        let name: Vec<_> = std::iter::once("relayctl").chain(words).collect();
+        write(
+            &folder.join(format!("{}.1", name.join("-"))),
+            &ask(&arguments)?,
+        )?;
+    }
+    Ok(())
 }
 
 fn manual(command: &Command, folder: &Path) -> Result<(), String> {
@@ -30,8 +91,11 @@ fn manual(command: &Command, folder: &Path) -> Result<(), String> {
     clap_mangen::Man::new(command.clone())
         .render(&mut text)
         .map_err(|error| format!("cannot render the manual page: {error}"))?;
-    let file = folder.join("laya.1");
-    std::fs::write(&file, text)
+    write(&folder.join("laya.1"), &String::from_utf8_lossy(&text))
+}
+
+fn write(file: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(file, text)
         .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
     println!("{}", file.display());
     Ok(())

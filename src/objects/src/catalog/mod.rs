@@ -185,7 +185,14 @@ impl Catalog {
 
 /// Compiles one document.
 fn resource(document: &Value, nature: Nature, view: View) -> Result<Resource, DefinitionError> {
-    let definition = Definition::compile(document)?;
+    let definition = if matches!(nature, Nature::Custom) {
+        Definition::compile(document)?
+    } else {
+        // A schema does not care where its objects lie, and its compiler takes what CRDs of ours may say.
+        let mut described = document.clone();
+        described["spec"]["scope"] = "Namespaced".into();
+        Definition::compile(&described)?
+    };
     let key = match (view, definition.group.as_str()) {
         (View::CoreEvent, _) => "events.events.k8s.io".to_owned(),
         (View::Stored, "") => definition.plural.clone(),

@@ -1,0 +1,75 @@
+//! Stopping `relayd local`: the very process that `endpoint.json` names, or that holds the lock.
+
+use std::time::{Duration, Instant};
+
+use files::{Places, process_start};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{State, holder, look};
+use crate::error::CliError;
+use api::exit::Exit;
+
+/// Between two looks whether it is gone.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    /// Nothing ran.
+    Nothing,
+    /// It was told, and nobody waited.
+    Told(u32),
+    /// It is gone.
+    Gone(u32),
+}
+
+/// Tells it to end, and waits until it has; without patience it is only told.
+///
+/// # Errors
+/// It may not be told, or does not end in time.
+pub(crate) fn stop(places: &Places, patience: Option<Duration>) -> Result<Stopped, CliError> {
+    let pid = match look(places) {
+        State::Runs(endpoint) => endpoint.process.pid,
+        State::Absent | State::Crashed(_) => match holder(places) {
+            Some(pid) => pid,
+            None => return Ok(Stopped::Nothing),
+        },
+    };
+    // Whoever has the number later started at another time.
+    let Some(start) = process_start(pid) else {
+        return Ok(Stopped::Nothing);
+    };
+    let target = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let Some(target) = target else {
+        return Ok(Stopped::Nothing);
+    };
+    if let Err(error) = kill_process(target, Signal::TERM)
+        && process_start(pid) == Some(start)
+    {
+        let line = format!("cannot stop `relayd local` (process {pid}): {error}");
+        return Err(CliError::new(Exit::Failed, line));
+    }
+    let Some(patience) = patience else {
+        return Ok(Stopped::Told(pid));
+    };
+    let began = Instant::now();
+    while process_start(pid) == Some(start) && !is_zombie(pid) {
+        if began.elapsed() >= patience {
+            let line = format!(
+                "`relayd local` (process {pid}) was told to end and has not within {patience:?}"
+            );
+            return Err(CliError::new(Exit::TimedOut, line).hint(format!(
+                "it drains its requests; `kill -9 {pid}` ends it at once"
+            )));
+        }
+        std::thread::sleep(AGAIN);
+    }
+    Ok(Stopped::Gone(pid))
+}
+
+/// One that ended and whose parent has not noticed, as in a container without an init.
+fn is_zombie(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with('Z'))
+}

@@ -1,0 +1,239 @@
+//! `relayctl up` and `down` with the real `relayd`: an empty machine, a second start, a crash, two at once, and a policy that
+//! is edited.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::programs::{Ended, Home, program, run, until};
+
+/// A machine whose daemon ends with the test.
+struct Machine {
+    home: Home,
+}
+
+impl Machine {
+    fn new() -> Self {
+        Self { home: Home::new() }
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.home.path().join("relay")
+    }
+
+    fn command(&self, name: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program(name));
+        command
+            .env_clear()
+            .env("HOME", self.home.path())
+            .env("RELAY_HOME", self.folder())
+            // Nothing that other tests or this machine have.
+            .env("RELAYD_LISTEN", "127.0.0.1:0")
+            .env("RELAYD_ADMIN_LISTEN", "127.0.0.1:0")
+            .env("RELAYD_DAEMON_PORT", "0")
+            .env("KUBECONFIG", self.home.path().join("kubeconfig"))
+            .args(arguments)
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn relayctl(&self, arguments: &[&str]) -> Ended {
+        run(&mut self.command("relayctl", arguments))
+    }
+
+    fn endpoint(&self) -> Option<Value> {
+        let text = std::fs::read_to_string(self.folder().join("daemon/endpoint.json")).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    fn pid(&self) -> i32 {
+        let endpoint = self.endpoint().unwrap();
+        i32::try_from(endpoint["pid"].as_i64().unwrap()).unwrap()
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_raw(self.pid()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        if self.endpoint().is_some() {
+            let _ = self.relayctl(&["down"]);
+        }
+    }
+}
+
+fn is_gone(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.is_empty() || stat.contains(") Z ")
+}
+
+#[test]
+fn an_empty_machine_comes_up_and_goes_down() {
+    let machine = Machine::new();
+    let up = machine.relayctl(&["up"]);
+    assert_eq!(up.code, 0, "{up:?}");
+    assert!(up.err.contains("made routingpolicy/default"), "{up:?}");
+    for line in [
+        "relayd    process ",
+        "router    http://127.0.0.1:",
+        "policy    default, revision ",
+        "missing   a decision model",
+    ] {
+        assert!(up.out.contains(line), "{line}: {up:?}");
+    }
+    let get = machine.relayctl(&["get", "rp", "--no-headers"]);
+    let cells: Vec<_> = get.out.split_whitespace().collect();
+    assert_eq!(
+        cells[..4],
+        ["default", "balanced", "True", "Accepted"],
+        "{get:?}"
+    );
+    let status = machine.relayctl(&["status", "-o", "json"]).document();
+    assert_eq!(status["daemon"]["running"], true, "{status}");
+    assert_eq!(status["policies"][0]["accepted"], "True", "{status}");
+    assert_eq!(machine.relayctl(&["doctor"]).code, 0);
+    assert!(machine.relayctl(&["events"]).out.contains("PolicyAccepted"));
+
+    let pid = machine.pid();
+    let again = machine.relayctl(&["up"]);
+    assert_eq!(again.code, 0, "{again:?}");
+    assert_eq!(machine.pid(), pid, "the same one is found");
+    assert!(!again.err.contains("starting"), "{again:?}");
+
+    let down = machine.relayctl(&["down"]);
+    assert_eq!(down.code, 0, "{down:?}");
+    assert!(is_gone(pid), "it is gone when `down` says so");
+    assert_eq!(
+        machine.relayctl(&["down"]).err,
+        "`relayd local` is not running\n"
+    );
+    // What was stored is there again.
+    let up = machine.relayctl(&["up"]);
+    assert!(
+        up.code == 0 && !up.err.contains("made routingpolicy"),
+        "{up:?}"
+    );
+}
+
+#[test]
+fn a_crashed_daemon_is_found_and_replaced() {
+    let machine = Machine::new();
+    assert_eq!(machine.relayctl(&["up"]).code, 0);
+    let pid = machine.pid();
+    machine.signal(rustix::process::Signal::KILL);
+    until("the daemon is dead", || {
+        if is_gone(pid) {
+            Ok(())
+        } else {
+            Err("alive".to_owned())
+        }
+    });
+    let get = machine.relayctl(&["get", "rp"]);
+    assert_eq!(get.code, 6, "{get:?}");
+    let status = machine.relayctl(&["status"]);
+    assert!(
+        status.out.contains("ended without cleaning up"),
+        "{status:?}"
+    );
+    let up = machine.relayctl(&["up"]);
+    assert_eq!(up.code, 0, "{up:?}");
+    assert!(up.err.contains("ended without cleaning up"), "{up:?}");
+    assert_ne!(machine.pid(), pid);
+}
+
+#[test]
+fn two_at_once_end_with_one_daemon() {
+    let machine = Machine::new();
+    let start = || -> Child {
+        machine
+            .command("relayctl", &["up"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let both = [start(), start()];
+    let outputs = both.map(|child| child.wait_with_output().unwrap());
+    let daemons: Vec<_> = outputs
+        .iter()
+        .map(|output| {
+            assert!(output.status.success(), "{output:?}");
+            let out = String::from_utf8_lossy(&output.stdout).into_owned();
+            out.lines().next().unwrap_or_default().to_owned()
+        })
+        .collect();
+    assert_eq!(daemons[0], daemons[1]);
+    assert!(
+        daemons[0].contains(&format!("process {},", machine.pid())),
+        "{daemons:?}"
+    );
+}
+
+#[test]
+fn a_daemon_that_cannot_start_is_told_with_its_own_words() {
+    let machine = Machine::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let up = run(machine
+        .command("relayctl", &["up"])
+        .env("RELAYD_LISTEN", &address));
+    assert_eq!(up.code, 1, "{up:?}");
+    assert!(
+        up.err
+            .contains("`relayd local` ended with exit status: 3: ")
+            && up.err.contains(&address),
+        "{up:?}"
+    );
+    assert!(up.err.contains("hint: its log is "), "{up:?}");
+}
+
+#[test]
+fn an_edited_policy_changes_what_relay_decides_and_a_bad_edit_does_not() {
+    let machine = Machine::new();
+    assert_eq!(machine.relayctl(&["up"]).code, 0);
+    let router = machine.endpoint().unwrap()["router"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let tier = || {
+        let mut command = machine.command(
+            "relay",
+            &["route", "-o", "json", "rename the flux capacitor"],
+        );
+        let decided = run(command.env("LAYA_BASE_URL", &router));
+        assert!(
+            decided.code == 0 && !decided.err.contains("note:"),
+            "{decided:?}"
+        );
+        decided.record()["selected"]["tier"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let file = |rules: &str| {
+        let text = format!(
+            "apiVersion: relay.dev/v1alpha1\nkind: RoutingPolicy\nmetadata: {{name: default}}\nspec:\n  exploration: \"0\"\n  rules:\n    - id: flux\n      patterns: {rules}\n      floor: {{tier: frontier}}\n"
+        );
+        machine.home.file("policy.yaml", text).display().to_string()
+    };
+    assert_ne!(tier(), "frontier");
+    let good = file("[flux capacitor]");
+    let applied = machine.relayctl(&["apply", "-f", &good, "--wait"]);
+    assert_eq!(applied.code, 0, "{applied:?}");
+    until("the router follows", || match tier().as_str() {
+        "frontier" => Ok(()),
+        other => Err(other.to_owned()),
+    });
+    // A rule that the schema lets through and the compiler does not.
+    let bad = file("[\" \"]");
+    let applied = machine.relayctl(&["apply", "-f", &bad, "--wait"]);
+    assert_eq!(applied.code, 4, "{applied:?}");
+    assert_eq!(tier(), "frontier", "the accepted revision stays in force");
+    let explained = machine.relayctl(&["explain", "rp/default"]);
+    assert!(explained.out.contains("spec.rules[0]"), "{explained:?}");
+    assert!(explained.out.contains("stays in force"), "{explained:?}");
+}
