@@ -12,6 +12,7 @@ mod explain;
 mod impostors;
 mod laptop;
 mod output_closed;
+mod policy;
 mod privacy;
 #[path = "../programs/mod.rs"]
 mod programs;

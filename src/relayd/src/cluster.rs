@@ -42,5 +42,9 @@ pub(crate) async fn guarded_client(
 ) -> Result<Client, RelaydError> {
     let metrics =
         ControllerMetrics::register(process).map_err(RelaydError::start("register metrics"))?;
-    Ok(guarded(client(address).await?, Deadlines::default(), metrics))
+    Ok(guarded(
+        client(address).await?,
+        Deadlines::default(),
+        metrics,
+    ))
 }

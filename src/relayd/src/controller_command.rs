@@ -118,8 +118,8 @@ async fn reconcile(settings: ControllerSettings) -> Result<(), RelaydError> {
     let registered = RelaydError::start("register metrics");
     let build = build("controller");
     let process = ProcessMetrics::register(Registry::new(), build).map_err(registered)?;
-    let metrics = ControllerMetrics::register(&process)
-        .map_err(RelaydError::start("register metrics"))?;
+    let metrics =
+        ControllerMetrics::register(&process).map_err(RelaydError::start("register metrics"))?;
     let mut runtime = RuntimeBuilder::new(process, signals).admin(admin).start();
     let controller = Controller::new(ControllerParts {
         client,

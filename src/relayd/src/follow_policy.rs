@@ -43,7 +43,10 @@ impl PolicyKeeper {
         let (follower, mut told) = PolicyFollower::new(client, namespace, name, suppressed);
         let shutdown = runtime.shutdown();
         runtime.spawn("policy of the objects", follower.run(shutdown.clone()));
-        if tokio::time::timeout(FIRST_WORD, told.changed()).await.is_err() {
+        if tokio::time::timeout(FIRST_WORD, told.changed())
+            .await
+            .is_err()
+        {
             tracing::warn!(policy = name, "nothing is known of the policy yet");
         }
         let first = told.borrow_and_update().clone();
@@ -75,7 +78,8 @@ impl PolicyKeeper {
                     self.ready.ready();
                 }
                 Whose::Shared => {
-                    self.ready.not_ready(format!("the policy is not loaded; waits for {waits_for}"));
+                    self.ready
+                        .not_ready(format!("the policy is not loaded; waits for {waits_for}"));
                 }
             }
             return;
@@ -101,7 +105,8 @@ impl PolicyKeeper {
         });
         match compiled.await {
             Ok(Ok(active)) => {
-                self.servers.set_breaker_rule(breaker_rule(&active, self.whose));
+                self.servers
+                    .set_breaker_rule(breaker_rule(&active, self.whose));
                 self.policy.replace(active.into());
                 self.ready.ready();
                 tracing::info!(

@@ -232,7 +232,10 @@ fn policy_source(layers: &mut Layers, is_local: bool) -> Result<PolicySource, Co
             key: "policy_object".to_owned(),
             value: object.value,
             from: object.source,
-            reason: format!("policy ({}) names a file already; keep one of them", file.source),
+            reason: format!(
+                "policy ({}) names a file already; keep one of them",
+                file.source
+            ),
         }),
         (Some(file), None) => Ok(PolicySource::File(file.value)),
         (None, Some(object)) => Ok(PolicySource::Object {

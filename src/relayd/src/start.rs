@@ -16,8 +16,8 @@ use service::telemetry::{BuildInfo, ProcessMetrics, RepeatedError};
 use store::{Location, Opened, Store, StoreOptions};
 use tokio::net::TcpListener;
 
-use crate::error::RelaydError;
 use crate::cluster;
+use crate::error::RelaydError;
 use crate::follow_policy::PolicyKeeper;
 use crate::local_home::LocalHome;
 use crate::local_objects::LocalObjects;

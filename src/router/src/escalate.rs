@@ -365,10 +365,10 @@ impl Decider {
 
     fn threshold(&self, client: &RouteRequest) -> u32 {
         let active = self.policy.current();
-        Knobs::of(client, &active.policy, self.client).map_or(
-            active.policy.source.escalate_after_failures,
-            |knobs| knobs.escalate_after_failures,
-        )
+        Knobs::of(client, &active.policy, self.client)
+            .map_or(active.policy.source.escalate_after_failures, |knobs| {
+                knobs.escalate_after_failures
+            })
     }
 }
 

@@ -109,11 +109,7 @@ impl ActivePolicy {
     ///
     /// # Errors
     /// When it does not compile: it was accepted by another version of this program.
-    pub fn of_spec(
-        name: &str,
-        spec: &RoutingPolicySpec,
-        today: Date,
-    ) -> Result<Self, PolicyError> {
+    pub fn of_spec(name: &str, spec: &RoutingPolicySpec, today: Date) -> Result<Self, PolicyError> {
         Ok(Self {
             policy: spec.compile(name, today)?,
             spec: spec.tree(),

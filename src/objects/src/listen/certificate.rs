@@ -63,7 +63,8 @@ impl Certificate {
 
     pub(super) fn server(&self, folder: &Path) -> Result<Arc<ServerConfig>, DoorError> {
         let refused = |reason: String| DoorError::new(folder, reason);
-        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(self.pem.as_bytes()).collect();
+        let chain: Result<Vec<_>, _> =
+            CertificateDer::pem_slice_iter(self.pem.as_bytes()).collect();
         let chain = chain.map_err(|error| refused(error.to_string()))?;
         let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes())
             .map_err(|error| refused(error.to_string()))?;

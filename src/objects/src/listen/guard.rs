@@ -60,7 +60,11 @@ where
         .route_service("/livez", ending.clone())
         .route_service("/readyz", ending)
         .fallback(|| async {
-            refusal(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
+            refusal(
+                StatusCode::NOT_FOUND,
+                "NotFound",
+                "the server could not find the requested resource",
+            )
         })
         .layer(from_fn_with_state(caller, admit))
 }
@@ -81,7 +85,9 @@ async fn admit(State(caller): State<Caller>, request: Request, next: Next) -> Re
         Sent::Wrong => {
             let mut response = refusal(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized");
             let bearer = HeaderValue::from_static("Bearer");
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, bearer);
             response
         }
         Sent::Wait(wait) => {
@@ -100,7 +106,9 @@ async fn admit(State(caller): State<Caller>, request: Request, next: Next) -> Re
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let value = headers.get(header::AUTHORIZATION)?.as_bytes();
     let (scheme, token) = value.split_at_checked(7)?;
-    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+    scheme
+        .eq_ignore_ascii_case(b"bearer ")
+        .then(|| token.trim_ascii())
 }
 
 fn refusal(code: StatusCode, reason: &'static str, message: &'static str) -> Response {
@@ -141,7 +149,9 @@ where
     fn call(&mut self, request: Request) -> Self::Future {
         // Only a watch goes on by itself; everything else is whole within its deadline.
         let query = request.uri().query().unwrap_or_default();
-        let goes_on = query.split('&').any(|parameter| parameter.starts_with("watch"));
+        let goes_on = query
+            .split('&')
+            .any(|parameter| parameter.starts_with("watch"));
         let answering = self.service.call(request);
         let shutdown = self.shutdown.clone();
         Box::pin(async move {

@@ -55,7 +55,8 @@ impl Token {
                     ));
                 }
                 let text = file.text.trim();
-                let is_token = text.len() >= MIN_LENGTH && text.bytes().all(|b| b.is_ascii_graphic());
+                let is_token =
+                    text.len() >= MIN_LENGTH && text.bytes().all(|b| b.is_ascii_graphic());
                 if !is_token {
                     return Err(DoorError::new(
                         path,
@@ -137,7 +138,10 @@ mod tests {
     fn guessing_has_to_wait() {
         let token = Token::of_text("x".repeat(43));
         let start = Instant::now();
-        assert_eq!(token.judge(Some("x".repeat(43).as_bytes()), start), Sent::Right);
+        assert_eq!(
+            token.judge(Some("x".repeat(43).as_bytes()), start),
+            Sent::Right
+        );
         for _ in 0..WRONG_TOKENS {
             assert_eq!(token.judge(None, start), Sent::Wrong);
         }
@@ -147,6 +151,9 @@ mod tests {
             token.judge(Some(right.as_bytes()), later),
             Sent::Wait(Duration::from_secs(40))
         );
-        assert_eq!(token.judge(Some(right.as_bytes()), start + WINDOW), Sent::Right);
+        assert_eq!(
+            token.judge(Some(right.as_bytes()), start + WINDOW),
+            Sent::Right
+        );
     }
 }

@@ -99,7 +99,10 @@ mod tests {
             0o600
         );
         let second = OwnSocket::bind(&path).unwrap_err().to_string();
-        assert!(second.ends_with("another program listens there"), "{second}");
+        assert!(
+            second.ends_with("another program listens there"),
+            "{second}"
+        );
         drop(first);
         assert!(!path.exists());
         std::fs::write(&path, "mine").unwrap();

@@ -32,9 +32,21 @@ async fn a_port_asks_for_the_token_and_a_socket_does_not() {
     let right = format!("Bearer {}", token.text());
     let right = right.as_str();
     let rows: &[(&str, &[(&str, &str)], StatusCode)] = &[
-        ("no token", &[("host", "127.0.0.1:4748")], StatusCode::UNAUTHORIZED),
-        ("wrong token", &[("authorization", "Bearer x")], StatusCode::UNAUTHORIZED),
-        ("another scheme", &[("authorization", "Basic eDp4")], StatusCode::UNAUTHORIZED),
+        (
+            "no token",
+            &[("host", "127.0.0.1:4748")],
+            StatusCode::UNAUTHORIZED,
+        ),
+        (
+            "wrong token",
+            &[("authorization", "Bearer x")],
+            StatusCode::UNAUTHORIZED,
+        ),
+        (
+            "another scheme",
+            &[("authorization", "Basic eDp4")],
+            StatusCode::UNAUTHORIZED,
+        ),
         ("right", &[("authorization", right)], StatusCode::OK),
         (
             "a page of a browser",
@@ -51,7 +63,10 @@ async fn a_port_asks_for_the_token_and_a_socket_does_not() {
         let response = port.clone().oneshot(ask("/api/v1", headers)).await.unwrap();
         assert_eq!(response.status(), *expected, "{name}");
     }
-    let response = socket.clone().oneshot(ask("/apis/relay.dev/v1alpha1", &[])).await;
+    let response = socket
+        .clone()
+        .oneshot(ask("/apis/relay.dev/v1alpha1", &[]))
+        .await;
     assert_eq!(response.unwrap().status(), StatusCode::OK);
     let response = socket.oneshot(ask("/api/sessions", &[])).await.unwrap();
     assert_eq!(response.status(), StatusCode::NOT_FOUND);
