@@ -1,6 +1,6 @@
 //! `plan` and what surrounds it, for a policy that is in force (control-plane 19: `plan` ≤ 200 µs).
 
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::hint::black_box;
 use std::time::Duration;

@@ -72,6 +72,7 @@ impl Queue {
     }
 
     /// The pass begins, or the object is gone: how long it waited, if it was asked for and not merely due.
+    #[allow(clippy::must_use_candidate)] // Asked for its effect too.
     pub fn begun(&self, key: &Key) -> Option<Duration> {
         self.lock().since.remove(key).map(|since| since.elapsed())
     }

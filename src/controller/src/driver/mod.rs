@@ -16,7 +16,7 @@ use std::time::Duration;
 use api::condition::ConditionType;
 use futures_util::{FutureExt, StreamExt, stream};
 use kube::Resource;
-use kube::runtime::controller::{self, Action, ReconcileRequest, applier};
+use kube::runtime::controller::{self, ReconcileRequest, applier};
 use kube::runtime::reflector::Store;
 use kube::runtime::watcher;
 use service::runtime::Shutdown;
@@ -172,16 +172,7 @@ impl<R: Reconciler> Driver<R> {
         }
     }
 
-    fn passed<E: std::error::Error>(
-        &self,
-        passed: Result<
-            (
-                kube::runtime::reflector::ObjectRef<Watched<R::Object>>,
-                Action,
-            ),
-            controller::Error<E, Infallible>,
-        >,
-    ) {
+    fn passed<T, E: std::error::Error>(&self, passed: Result<T, controller::Error<E, Infallible>>) {
         if let Err(controller::Error::ObjectNotFound(object)) = passed {
             // It was deleted between its change and its pass, which will not begin.
             let _ = self.queue.begun(&Key {

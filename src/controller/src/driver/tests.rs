@@ -8,6 +8,7 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use kube::Client;
 use kube::client::Body;
+use kube::runtime::controller::Action;
 use serde_json::{Value, json};
 use tower::{BoxError, service_fn};
 

@@ -243,11 +243,11 @@ fn prune(policy: &RoutingPolicy, revision: &str, documents: &[Document]) -> Vec<
         .filter(|document| document.owner == uid)
         .collect();
     own.sort_by_key(|document| Reverse((document.created, document.version, &document.name)));
-    let beyond = own
+    let mut beyond = own
         .iter()
         .skip(KEPT)
         .filter(|document| document.name != in_force);
-    let oldest = beyond.last();
+    let oldest = beyond.next_back();
     oldest
         .map(|document| delete(document, Kept::TooOld))
         .into_iter()

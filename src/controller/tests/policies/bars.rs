@@ -7,8 +7,10 @@ use controller::metrics::{PassResult, WriteResult};
 use futures_util::StreamExt;
 use futures_util::stream;
 
-use crate::world::{World, good, until};
+use crate::world::{World, good, until_within};
 
+/// Setting a thousand policies up takes longer than any other test waits.
+const PATIENCE: Duration = Duration::from_secs(180);
 /// Policies of the bar.
 const POLICIES: u32 = 1_000;
 
@@ -45,7 +47,7 @@ async fn a_start_over_a_thousand_policies(world: World, bar_seconds: u64) {
         .collect::<Vec<_>>()
         .await;
     let metrics = running.metrics.clone();
-    until("all are in force and at rest", || async {
+    until_within(PATIENCE, "all are in force and at rest", || async {
         let rested = metrics.passes("RoutingPolicy", PassResult::Unchanged);
         if rested >= u64::from(POLICIES) {
             Ok(())
@@ -63,7 +65,7 @@ async fn a_start_over_a_thousand_policies(world: World, bar_seconds: u64) {
     let began = Instant::now();
     let running = world.start();
     let metrics = running.metrics.clone();
-    until("all passed once", || async {
+    until_within(PATIENCE, "all passed once", || async {
         let passed = metrics.passes("RoutingPolicy", PassResult::Unchanged);
         if passed >= u64::from(POLICIES) {
             Ok(())

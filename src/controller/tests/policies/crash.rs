@@ -115,7 +115,7 @@ async fn tell(world: &World, name: &str) -> Value {
         )
         .await;
     world
-        .until(name, "the last edit is in force", |policy| in_force(policy))
+        .until(name, "the last edit is in force", in_force)
         .await;
     left(world, name, 10).await;
     let policy = world.policy(name).await;

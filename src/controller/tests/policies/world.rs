@@ -219,11 +219,23 @@ impl Running {
 }
 
 /// Waits for a condition, and tells what was last seen when it does not come.
-pub(crate) async fn until<T, E: Debug, F>(what: &str, mut look: impl FnMut() -> F) -> T
+pub(crate) async fn until<T, E: Debug, F>(what: &str, look: impl FnMut() -> F) -> T
 where
     F: Future<Output = Result<T, E>>,
 {
-    let deadline = Instant::now() + PATIENCE;
+    until_within(PATIENCE, what, look).await
+}
+
+/// The same with another patience.
+pub(crate) async fn until_within<T, E: Debug, F>(
+    patience: Duration,
+    what: &str,
+    mut look: impl FnMut() -> F,
+) -> T
+where
+    F: Future<Output = Result<T, E>>,
+{
+    let deadline = Instant::now() + patience;
     loop {
         match look().await {
             Ok(found) => return found,
