@@ -86,7 +86,8 @@ impl CliError {
             let text = error.to_string();
             // What was said already, also behind the name of a variant, is said once.
             let mut said = self.causes.iter().chain([&self.line]);
-            if !said.any(|said| said.ends_with(&text) || text.ends_with(said.as_str())) {
+            let is_known = said.any(|said| said.ends_with(&text) || text.ends_with(said.as_str()));
+            if !is_known {
                 self.causes.push(text);
             }
             next = error.source();
