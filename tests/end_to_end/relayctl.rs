@@ -81,7 +81,7 @@ fn an_empty_machine_comes_up_and_goes_down() {
         "relayd    process ",
         "router    http://127.0.0.1:",
         "policy    default, revision ",
-        "missing   a decision model",
+        "missing   decision model",
     ] {
         assert!(up.out.contains(line), "{line}: {up:?}");
     }

@@ -84,7 +84,10 @@ impl CliError {
         let mut next = Some(error);
         while let Some(error) = next.filter(|_| self.causes.len() < MAX_CAUSES) {
             let text = error.to_string();
-            if self.causes.last() != Some(&text) {
+            // What was said already, also behind the name of a variant, is said once.
+            let mut said = self.causes.iter().chain([&self.line]);
+            let is_known = said.any(|said| said.ends_with(&text) || text.ends_with(said.as_str()));
+            if !is_known {
                 self.causes.push(text);
             }
             next = error.source();
@@ -174,7 +177,7 @@ mod tests {
 
     #[test]
     fn an_error_is_one_line_and_a_hint() {
-        let inner = std::io::Error::other("no route");
+        let inner = std::io::Error::other("no path");
         let error = CliError::new(Exit::Unreachable, "cannot reach `relayd local`: no\nroute")
             .hint("start it with `relayctl up`")
             .caused_by(&inner);
@@ -188,7 +191,7 @@ mod tests {
         };
         assert_eq!(
             error.render(Program::Plugin, chain),
-            "kubectl relay: cannot reach `relayd local`: no\\nroute\n  caused by: no route\nhint: start it with `kubectl relay up`\n"
+            "kubectl relay: cannot reach `relayd local`: no\\nroute\n  caused by: no path\nhint: start it with `kubectl relay up`\n"
         );
     }
 

@@ -25,6 +25,9 @@ pub(crate) struct Process {
 impl Process {
     /// Whether it is the one that was meant, and still there.
     pub(crate) fn lives(self) -> bool {
+        if is_zombie(self.pid) {
+            return false;
+        }
         match (process_start(self.pid), self.start) {
             (Some(now), Some(then)) => now == then,
             (found, None) => found.is_some(),
@@ -132,6 +135,13 @@ pub(crate) fn holder(places: &Places) -> Option<u32> {
     is_relayd(&program).then_some(pid)
 }
 
+/// One that ended and whose parent has not noticed, as in a container without an init.
+fn is_zombie(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with('Z'))
+}
+
 fn is_relayd(program: &Path) -> bool {
     // A program that was replaced since has ` (deleted)` behind its name.
     let name = program.file_name().unwrap_or_default().to_string_lossy();
@@ -170,6 +180,22 @@ mod tests {
             write(text.clone());
             assert!(matches!(look(&places), State::Crashed(_)), "{text}");
         }
+    }
+
+    #[test]
+    fn one_that_ended_is_dead_before_its_parent_has_noticed() {
+        let mut child = std::process::Command::new("/bin/true").spawn().unwrap();
+        let process = Process {
+            pid: child.id(),
+            start: process_start(child.id()),
+        };
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while process.lives() {
+            assert!(std::time::Instant::now() < deadline, "still alive");
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
+        assert!(!process.lives());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use files::{Places, process_start};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{State, holder, look};
+use super::{State, holder, is_zombie, look};
 use crate::error::CliError;
 use api::exit::Exit;
 
@@ -65,11 +65,4 @@ pub(crate) fn stop(places: &Places, patience: Option<Duration>) -> Result<Stoppe
         std::thread::sleep(AGAIN);
     }
     Ok(Stopped::Gone(pid))
-}
-
-/// One that ended and whose parent has not noticed, as in a container without an init.
-fn is_zombie(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ")
-        .is_some_and(|(_, rest)| rest.starts_with('Z'))
 }

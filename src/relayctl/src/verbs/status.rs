@@ -122,7 +122,7 @@ impl Missing {
             return Vec::new();
         }
         vec![Self::new(
-            "a decision model: keyword rules answer, which is less exact",
+            "no decision model: keyword rules answer, which is less exact",
             "relayctl down && RELAYD_CHECKPOINT=<folder of a checkpoint> relayctl up",
         )]
     }

@@ -231,7 +231,8 @@ async fn tell_result(
     for missing in Missing::of(health.as_ref(), &server.context) {
         text.push_str(&format!(
             "missing   {}\n          add it: {}\n",
-            missing.what, missing.fix
+            missing.what.trim_start_matches("no "),
+            missing.fix
         ));
     }
     terminal::print(&output::visible(&text))?;
