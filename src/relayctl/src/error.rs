@@ -85,8 +85,8 @@ impl CliError {
         while let Some(error) = next.filter(|_| self.causes.len() < MAX_CAUSES) {
             let text = error.to_string();
             // What was said already, also behind the name of a variant, is said once.
-            let mut said = self.causes.iter().chain([&self.line]);
-            let is_known = said.any(|said| said.ends_with(&text) || text.ends_with(said.as_str()));
+            let repeats = |said: &String| said.ends_with(&text) || text.ends_with(said.as_str());
+            let is_known = repeats(&self.line) || self.causes.iter().any(repeats);
             if !is_known {
                 self.causes.push(text);
             }

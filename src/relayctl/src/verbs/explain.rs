@@ -300,12 +300,15 @@ impl Explanation {
             one_line(&self.state),
             ago(self.since)
         );
+        let mut before = "";
         for link in &self.because {
             out.push_str(&format!("  {}{}", one_line(&link.fact), ago(link.since)));
-            if !link.message.is_empty() {
+            // Conditions of one cause have one message.
+            if !link.message.is_empty() && link.message != before {
                 out.push_str(&format!(": {}", one_line(&link.message)));
             }
             out.push('\n');
+            before = &link.message;
         }
         for problem in &self.problems {
             out.push_str(&format!(
