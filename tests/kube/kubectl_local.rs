@@ -96,7 +96,7 @@ fn without_the_token_nothing_is_told() {
         assert_ne!(ended.code, 0, "{name}: {ended:?}");
         let told = format!("{}{}", ended.out, ended.err);
         assert!(
-            told.contains("nauthorized") || told.contains("log"),
+            told.contains("logged in to the server") || told.contains("enter Username"),
             "{name}: {told}"
         );
         assert!(!told.contains("No resources"), "{name}: {told}");
