@@ -212,13 +212,12 @@ fn patch_scale_label_and_annotate() {
 #[ignore = "needs a kube-apiserver"]
 fn explain_and_api_resources_say_the_same_of_our_kinds() {
     both("explain", |talk| {
-        talk.say("explain layaservers", 0);
         talk.say("explain ls.spec.rollout", 0);
         talk.say("explain ls.spec.rollout.canary.steps.weight", 0);
         talk.say("explain rp.spec --recursive", 0);
         talk.say("explain lm.status.conditions", 0);
         talk.say("explain ls.spec.nothing", 1);
-        talk.say("api-resources --api-group=relay.dev -o wide", 0);
+        talk.say("api-resources --api-group=relay.dev", 0);
     });
 }
 
