@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use controller::client::{Deadlines, guarded};
 use controller::clock::SystemClock;
@@ -24,6 +25,8 @@ use tokio::net::TcpListener;
 
 use crate::error::RelaydError;
 
+/// For requests that are open when the process drains.
+const DRAIN_WAIT: Duration = Duration::from_secs(3);
 /// Namespace of objects that name none.
 const NAMESPACE: &str = "default";
 
@@ -121,7 +124,11 @@ impl LocalObjects {
         };
         let token = router(store.service(), caller, shutdown.clone());
         let errors = || RepeatedError::new(process.log_suppressed.clone());
-        let limits = ConnectionLimits::default();
+        // Watches end when the process drains; who does not read that must not hold it up.
+        let limits = ConnectionLimits {
+            drain_wait: Some(DRAIN_WAIT),
+            ..ConnectionLimits::default()
+        };
         runtime.spawn(
             "object socket",
             serve(socket, own, limits, errors(), shutdown.clone()),
