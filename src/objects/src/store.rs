@@ -22,6 +22,8 @@ use instance::Settled;
 
 /// How long to wait for another process to let go of the file: one that ends takes a moment.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+/// What each reading thread keeps of the file in memory: the system's cache has the rest.
+const READER_CACHE_KIB: u32 = 1_024;
 /// Writes that may be under way. Each may hold a body of 3 MiB.
 const WRITES: usize = 64;
 
@@ -101,7 +103,7 @@ impl ObjectStore {
         .map_err(told)?;
         let floor = meta(&file.raw, Meta::Floor).map_err(told)?;
         let floor = floor.and_then(|text| text.parse().ok()).unwrap_or(0);
-        let readers = Readers::start(path, options.readers)?;
+        let readers = Readers::start_with_cache(path, options.readers, READER_CACHE_KIB)?;
         let feed = Arc::new(Feed::new(counts.version, floor));
         let (queue, commands) = Queue::new();
         let writer = Writer {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::body::{self, ObjectBody};
 use super::path::Objects;
+use super::protobuf;
 use super::query::{self, Query};
 use super::read::{self, Shown};
 use super::selector::Selection;
@@ -62,7 +63,7 @@ impl Write<'_> {
     ) -> Result<Response<ObjectBody>, Failure> {
         match verb {
             Verb::Create => {
-                let object = body::parse(self.headers, sent)?;
+                let object = self.new_object(sent)?;
                 self.one(Action::Create(object)).await
             }
             Verb::Replace => {
@@ -82,6 +83,18 @@ impl Write<'_> {
                 self.delete_many(&options, run).await
             }
         }
+    }
+
+    fn new_object(&self, sent: &Bytes) -> Result<Value, Failure> {
+        let is_protobuf = body::media_type(self.headers) == "application/vnd.kubernetes.protobuf";
+        if !is_protobuf || self.objects.resource.nature != Nature::Namespace {
+            return body::parse(self.headers, sent);
+        }
+        protobuf::namespace(sent).ok_or_else(|| {
+            Failure::bad_request(
+                "the body is no Namespace in protobuf with a name, labels and annotations alone; send it as JSON",
+            )
+        })
     }
 
     fn operation(&self, name: &str, action: Action, run: Run) -> Operation {

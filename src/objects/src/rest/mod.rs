@@ -9,6 +9,7 @@ mod documents;
 mod json_path;
 mod open_api;
 mod path;
+mod protobuf;
 mod query;
 mod read;
 mod selector;

@@ -15,7 +15,7 @@ struct Disk(tempfile::TempDir);
 impl Disk {
     /// Nothing where it may not be mounted.
     fn mount(options: &str) -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().expect("a folder");
         let done = Command::new("mount")
             .args(["-t", "tmpfs", "-o", options, "tmpfs"])
             .arg(folder.path())
@@ -45,7 +45,7 @@ fn revision(number: usize, bytes: usize) -> Value {
 /// Fills what is left of a disk.
 fn fill(path: &Path) {
     use std::io::Write as _;
-    let mut file = std::fs::File::create(path).unwrap();
+    let mut file = std::fs::File::create(path).expect("a file");
     let mut piece = 1 << 16;
     while piece > 0 {
         if file.write_all(&vec![0; piece]).is_err() {

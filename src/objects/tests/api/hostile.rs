@@ -1,4 +1,4 @@
-//! Requests that no client of ours sends: they are refused, and nothing else suffers.
+//! Requests that no client of ours sends: they are refused, and nothing else suffers. And the one that only `kubectl` sends.
 
 use serde_json::{Value, json};
 
@@ -194,4 +194,27 @@ async fn the_largest_object_can_still_go() {
     home.merge(&r, &json!({"metadata": {"finalizers": null}}))
         .await;
     assert_eq!(home.get(&r).await.0, 404);
+}
+
+#[tokio::test]
+async fn kubectl_create_namespace_is_understood_though_it_speaks_protobuf_only() {
+    let home = Home::new();
+    let sent = "k8s\0\n\x0f\n\x02v1\x12\tNamespace\x12\x19\n\x11\n\x01x\x12\0\x1a\0\"\0*\x002\x008\0B\0\x12\0\x1a\x02\n\0\x1a\0\"\0";
+    let protobuf = "application/vnd.kubernetes.protobuf";
+    let (code, made) = home
+        .send("POST", NAMESPACES, (protobuf, sent.to_owned()))
+        .await;
+    assert_eq!(
+        (code, &made["metadata"]["name"]),
+        (201, &json!("x")),
+        "{made}"
+    );
+    let (code, _) = home
+        .send("POST", NAMESPACES, (protobuf, sent.replace('x', "")))
+        .await;
+    assert_eq!(code, 400);
+    let (code, _) = home
+        .send("POST", POLICIES, (protobuf, sent.to_owned()))
+        .await;
+    assert_eq!(code, 415, "nothing else is read from it");
 }
