@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::body::{self, ObjectBody};
 use super::path::Objects;
+use super::protobuf;
 use super::query::{self, Query};
 use super::read::{self, Shown};
 use super::selector::Selection;
@@ -62,7 +63,7 @@ impl Write<'_> {
     ) -> Result<Response<ObjectBody>, Failure> {
         match verb {
             Verb::Create => {
-                let object = body::parse(self.headers, sent)?;
+                let object = self.new_object(sent)?;
                 self.one(Action::Create(object)).await
             }
             Verb::Replace => {
@@ -82,6 +83,18 @@ impl Write<'_> {
                 self.delete_many(&options, run).await
             }
         }
+    }
+
+    fn new_object(&self, sent: &Bytes) -> Result<Value, Failure> {
+        let is_protobuf = body::media_type(self.headers) == "application/vnd.kubernetes.protobuf";
+        if !is_protobuf || self.objects.resource.nature != Nature::Namespace {
+            return body::parse(self.headers, sent);
+        }
+        protobuf::namespace(sent).ok_or_else(|| {
+            Failure::bad_request(
+                "the body is no Namespace in protobuf with a name, labels and annotations alone; send it as JSON",
+            )
+        })
     }
 
     fn operation(&self, name: &str, action: Action, run: Run) -> Operation {
@@ -171,24 +184,33 @@ impl Write<'_> {
                 "decoded object cannot be converted to DeleteOptions",
             ));
         }
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let policy = text(&options["propagationPolicy"]).or_else(|| self.query.propagation.clone());
+        let policy = option_text(&options, "propagationPolicy")?;
+        let policy = policy.or_else(|| self.query.propagation.clone());
         let mut orphan = query::is_orphaning(policy.as_deref())?;
-        orphan |= options["orphanDependents"] == true;
-        let run = match options["dryRun"].as_array().map(Vec::as_slice) {
-            None | Some([]) => self.query.run,
-            Some(all) if all.iter().all(|word| word == "All") => Run::Dry,
-            Some(other) => {
-                let words = Value::Array(other.to_vec());
+        orphan |= match &options["orphanDependents"] {
+            Value::Null => false,
+            Value::Bool(orphan) => *orphan,
+            _ => return Err(mistyped_option("orphanDependents", "bool")),
+        };
+        let run = match &options["dryRun"] {
+            Value::Null => self.query.run,
+            Value::Array(words) if words.is_empty() => self.query.run,
+            Value::Array(words) if words.iter().all(|word| word == "All") => Run::Dry,
+            Value::Array(_) => {
                 return Err(Failure::bad_request(format!(
-                    "dryRun: Unsupported value: {words}: supported values: \"All\""
+                    "dryRun: Unsupported value: {}: supported values: \"All\"",
+                    options["dryRun"]
                 )));
             }
+            _ => return Err(mistyped_option("dryRun", "[]string")),
         };
         let preconditions = &options["preconditions"];
+        if !preconditions.is_null() && !preconditions.is_object() {
+            return Err(mistyped_option("preconditions", "v1.Preconditions"));
+        }
         let asked = DeleteOptions {
-            uid: text(&preconditions["uid"]),
-            resource_version: text(&preconditions["resourceVersion"]),
+            uid: option_text(preconditions, "uid")?,
+            resource_version: option_text(preconditions, "resourceVersion")?,
             orphan,
         };
         Ok((asked, run))
@@ -255,6 +277,21 @@ impl Write<'_> {
         let shown = read::many(self.inner, &self.objects, &metadata, &deleted, self.view);
         Ok(super::json(200, &shown))
     }
+}
+
+/// An option that is a text. One of another type must not count as none: a delete would do more than it was asked for.
+fn option_text(options: &Value, name: &str) -> Result<Option<String>, Failure> {
+    match &options[name] {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.clone())),
+        _ => Err(mistyped_option(name, "string")),
+    }
+}
+
+fn mistyped_option(name: &str, wanted: &str) -> Failure {
+    Failure::bad_request(format!(
+        "json: cannot unmarshal the value of DeleteOptions.{name} into a value of type {wanted}"
+    ))
 }
 
 /// A patch that does not parse is said to be one.

@@ -77,7 +77,9 @@ impl Query {
                 "force" => {
                     query.force = Some(if flag(&value) { Force::Yes } else { Force::No });
                 }
-                "dryRun" => query.run = dry_run(&value)?,
+                // Said twice, it is a dry run if either says so.
+                "dryRun" if dry_run(&value)? == Run::Dry => query.run = Run::Dry,
+                "dryRun" => {}
                 "fieldValidation" => field_validation(&value)?,
                 "includeObject" => query.include_object = value,
                 "propagationPolicy" => query.propagation = Some(value),

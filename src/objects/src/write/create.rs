@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Call, decode, in_namespace, metadata, names, nature, refuse_if_any, strict_message};
+use super::{
+    Call, decode, in_namespace, metadata, names, nature, numbers, refuse_if_any, strict_message,
+};
 use crate::catalog::Nature;
 use crate::failure::Failure;
 use crate::fields::record_update;
@@ -69,7 +71,11 @@ pub(super) fn finish(call: &Call<'_>, object: &mut Value) -> Result<(), Failure>
     nature::complete(call.resource.nature, object);
     refuse_if_any(call, object, &causes(call, object))?;
     let rule = metadata::check(object, call.is_namespaced(), names::path_segment);
-    refuse_if_any(call, object, &rule)
+    refuse_if_any(call, object, &rule)?;
+    if call.resource.nature == Nature::Custom {
+        numbers::settle(object);
+    }
+    Ok(())
 }
 
 fn causes(call: &Call<'_>, object: &Value) -> Vec<Cause> {

@@ -7,6 +7,7 @@ mod delete;
 pub(crate) mod metadata;
 mod names;
 mod nature;
+mod numbers;
 mod patch;
 mod replace;
 pub(crate) mod scale;
