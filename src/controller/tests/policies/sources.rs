@@ -12,16 +12,10 @@ use crate::world::World;
 /// A local object store of this test's own.
 pub(crate) async fn local() -> World {
     let folder = tempfile::tempdir().unwrap();
-    let needed = |(kind, _): &(&str, &str)| ["RoutingPolicy", "LayaServer"].contains(kind);
-    let documents = api::crds::DOCUMENTS.into_iter().filter(needed);
-    let options = ObjectStoreOptions {
-        documents: documents.map(|(_, text)| text.to_owned()).collect(),
-        ..ObjectStoreOptions::default()
-    };
     let opened = ObjectStore::open(
         &folder.path().join("objects.db"),
         &folder.path().join("instance"),
-        options,
+        ObjectStoreOptions::default(),
     )
     .unwrap();
     let client = Client::new(opened.store.service(), "default");
