@@ -19,6 +19,7 @@ use kube::{Api, Client, ResourceExt};
 use prometheus::Registry;
 use serde_json::{Value, json};
 use service::runtime::{Phase, Readiness, ShutdownTrigger};
+use service::telemetry::trace::Traces;
 use service::telemetry::{BuildInfo, ProcessMetrics};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -177,6 +178,7 @@ impl World {
             deadlines,
             namespaces: Namespaces::Only(vec![self.namespace.clone()]),
             metrics: metrics.clone(),
+            traces: Traces::off(),
             fence: Fence::only_instance(),
             clock: Arc::new(SystemClock),
             ready: readiness.check("objects"),
