@@ -138,7 +138,8 @@ impl ControllerMetrics {
     pub fn holds(&self, term: Option<Term>) {
         self.leader.set(i64::from(term.is_some()));
         let term = term.map_or(0, |Term(number)| number);
-        self.leader_term.set(i64::try_from(term).unwrap_or(i64::MAX));
+        self.leader_term
+            .set(i64::try_from(term).unwrap_or(i64::MAX));
     }
 
     /// Registers them with those of the process.
@@ -439,5 +440,16 @@ pub(crate) mod tests {
             !text().contains(r#"status="False""#),
             "it went with its object"
         );
+    }
+
+    #[test]
+    fn the_right_to_write_and_its_term_are_gauges() {
+        let metrics = metrics();
+        let gauges = || (metrics.leader.get(), metrics.leader_term.get());
+        assert_eq!(gauges(), (0, 0));
+        metrics.holds(Some(Term(7)));
+        assert_eq!(gauges(), (1, 7));
+        metrics.holds(None);
+        assert_eq!(gauges(), (0, 0));
     }
 }

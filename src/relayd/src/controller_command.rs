@@ -22,8 +22,8 @@ use crate::ControllerFlags;
 use crate::cluster;
 use crate::error::RelaydError;
 use crate::router_command::{build, environment};
-use crate::start::start_traces;
 use crate::settings::{ClusterAddress, PREFIX, configuration_file, loopback, one, read_file};
+use crate::start::start_traces;
 
 /// Everything `relayd controller` can be told.
 struct ControllerSettings {

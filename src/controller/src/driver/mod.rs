@@ -170,7 +170,10 @@ impl<R: Reconciler> Driver<R> {
             }
         };
         tokio::select! {
-            () = passes.for_each(|passed| std::future::ready(self.passed(passed))) => {}
+            () = passes.for_each(|passed| {
+                self.passed(passed);
+                std::future::ready(())
+            }) => {}
             () = end => {}
         }
     }

@@ -165,6 +165,16 @@ impl World {
         faults: FaultPoints,
         deadlines: Deadlines,
     ) -> Running {
+        self.start_traced(client, faults, deadlines, Traces::off())
+    }
+
+    pub(crate) fn start_traced(
+        &self,
+        client: Client,
+        faults: FaultPoints,
+        deadlines: Deadlines,
+        traces: Traces,
+    ) -> Running {
         let build = BuildInfo {
             component: "controller",
             version: "test",
@@ -178,7 +188,7 @@ impl World {
             deadlines,
             namespaces: Namespaces::Only(vec![self.namespace.clone()]),
             metrics: metrics.clone(),
-            traces: Traces::off(),
+            traces,
             fence: Fence::only_instance(),
             clock: Arc::new(SystemClock),
             ready: readiness.check("objects"),
