@@ -202,6 +202,9 @@ impl RelaydError {
             | Self::ClusterClient { .. }
             | Self::NoCluster { .. }
             | Self::Checkpoint { .. } => EXIT_CONFIGURATION,
+            Self::Socket(_) => Some(
+                "set RELAY_HOME to a folder with a short path that no other program uses".into(),
+            ),
             Self::AlreadyRuns { .. } => EXIT_ALREADY_RUNS,
             Self::Listen(_) | Self::AdminListen(_) | Self::DaemonListen(_) | Self::Socket(_) => {
                 EXIT_LISTEN
