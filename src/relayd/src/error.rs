@@ -202,9 +202,6 @@ impl RelaydError {
             | Self::ClusterClient { .. }
             | Self::NoCluster { .. }
             | Self::Checkpoint { .. } => EXIT_CONFIGURATION,
-            Self::Socket(_) => Some(
-                "set RELAY_HOME to a folder with a short path that no other program uses".into(),
-            ),
             Self::AlreadyRuns { .. } => EXIT_ALREADY_RUNS,
             Self::Listen(_) | Self::AdminListen(_) | Self::DaemonListen(_) | Self::Socket(_) => {
                 EXIT_LISTEN
@@ -229,6 +226,7 @@ impl RelaydError {
             Self::DaemonListen(error) if error.is_taken() => {
                 Some("another program has this port; `--daemon-port 0` takes a free one".into())
             }
+            Self::Socket(_) => Some("set RELAY_HOME to a folder with a short path that no other program uses".into()),
             Self::AlreadyRuns { .. } => Some("`relay laya connect` shows where it listens; stop it first".into()),
             Self::TwoDatabases { .. } => Some("keep one of them".into()),
             Self::Listen(error) if error.is_taken() => Some(free_port("--listen")),
