@@ -20,6 +20,7 @@ use service::http::accept::{ConnectionLimits, serve};
 use service::http::{HostRule, Origin, Origins, OwnSocket, TlsOrPlain};
 use service::listen::{ListenAddress, PortTaken, bind};
 use service::runtime::Runtime;
+use service::telemetry::trace::Traces;
 use service::telemetry::{ProcessMetrics, RepeatedError};
 use tokio::net::TcpListener;
 
@@ -91,6 +92,7 @@ impl LocalObjects {
         self,
         runtime: &mut Runtime,
         process: &ProcessMetrics,
+        traces: Traces,
         fence: Fence,
         allowed: Vec<Origin>,
     ) -> Result<RunningObjects, RelaydError> {
@@ -110,6 +112,7 @@ impl LocalObjects {
             deadlines: Deadlines::default(),
             namespaces: Namespaces::All,
             metrics: metrics.clone(),
+            traces,
             fence,
             clock: Arc::new(SystemClock),
             ready: runtime.readiness().check("controller"),
