@@ -149,6 +149,7 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
             servers,
             whose,
             ready: runtime.readiness().check("policy"),
+            built_in: in_force.current(),
         };
         keeper
             .start(name, client, &mut runtime, &metrics.process)

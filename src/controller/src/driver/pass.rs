@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::controller::Action;
 use kube::{Resource, ResourceExt};
 use serde::Deserialize;
@@ -319,10 +320,14 @@ impl<R: Reconciler> Driver<R> {
     }
 
     fn tell(&self, known: &R::Object, events: Vec<EventDraft>, now: &Now) {
+        // As it stood: an event that repeats one about another version of the object would be shown with the first one's
+        // note.
+        let regarding = ObjectReference {
+            resource_version: known.meta().resource_version.clone(),
+            ..known.object_ref(&())
+        };
         for event in events {
-            self.context
-                .events
-                .publish(&known.object_ref(&()), event, now);
+            self.context.events.publish(&regarding, event, now);
         }
     }
 }
