@@ -10,7 +10,7 @@ use super::compare::compare;
 use super::conflict::{Conflicts, Disputed, conflicts_of};
 use super::element::same;
 use super::last_applied;
-use super::managed::{Entry, Identity, Managed, Sent, settle_times, take};
+use super::managed::{Entry, Identity, Managed, Sent, bare, settle_times, take};
 use super::members::members;
 use super::merge::merge;
 use super::remove::prune;
@@ -62,9 +62,10 @@ pub fn apply(
     };
     let empty = empty_of(config);
     check_kind(config, live.unwrap_or(&empty), writer)?;
+    let bare_live = live.map_or(empty, bare);
     let attempt = Attempt {
         shape,
-        live: live.unwrap_or(&empty),
+        live: &bare_live,
         config,
         writer,
         now,
@@ -251,7 +252,8 @@ impl Attempt<'_> {
             .iter_mut()
             .filter(|entry| entry.identity != *identity)
         {
-            entry.set = entry.set.difference(&written).difference(&changes.removed);
+            entry.set.subtract(&written);
+            entry.set.subtract(&changes.removed);
         }
         managed.entries.retain(|entry| !entry.set.is_empty());
         Ok(())

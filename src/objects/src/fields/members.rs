@@ -1,7 +1,5 @@
 //! From a value to the set of fields it names, and from the set of an old schema to that of the present one.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 use super::element::PathElement;
@@ -54,22 +52,18 @@ fn mark_of(shape: &Shape, type_: TypeId, value: &Value) -> Mark {
 }
 
 fn items_of(shape: &Shape, list: &List, items: &[Value]) -> Mark {
-    let mut by_element: BTreeMap<PathElement, (&Value, usize)> = BTreeMap::new();
-    for item in items {
-        if let Ok(element) = element_of(list, item) {
-            by_element.entry(element).or_insert((item, 0)).1 += 1;
-        }
-    }
+    let element = |item| element_of(list, item).ok().map(|element| (element, item));
+    let mut found: Vec<(PathElement, &Value)> = items.iter().filter_map(element).collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
     let mut mark = Mark::default();
-    for (element, (item, times)) in by_element {
+    for same in found.chunk_by(|a, b| a.0 == b.0) {
         // Of items with the same key only the place is owned.
-        let mut child = if times == 1 {
-            mark_of(shape, list.element, item)
-        } else {
-            Mark::default()
+        let mut child = match same {
+            [(_, item)] => mark_of(shape, list.element, item),
+            _ => Mark::default(),
         };
         child.member = true;
-        mark.below.add(element, child);
+        mark.below.add(same[0].0.clone(), child);
     }
     mark
 }
