@@ -37,13 +37,17 @@ fn mark_of(shape: &Shape, type_: TypeId, value: &Value) -> Mark {
         (View::Map(map), Value::Object(fields)) => {
             let mut mark = Mark::default();
             for (name, value) in fields {
-                let Some(type_) = map.field(name) else {
-                    continue;
+                let named = map.named(name);
+                let is_named = named.is_some();
+                let (element, type_) = match (named, map.others) {
+                    (Some((shared, type_)), _) => (PathElement::Field(shared.clone()), type_),
+                    (None, Some(type_)) => (PathElement::field(name), type_),
+                    (None, None) => continue,
                 };
                 let mut child = mark_of(shape, type_, value);
                 let empty = value.is_null() || value.as_object().is_some_and(|map| map.is_empty());
-                child.member |= empty || !map.fields.contains_key(name.as_str());
-                mark.below.add(map.element(name), child);
+                child.member |= empty || !is_named;
+                mark.below.add(element, child);
             }
             mark
         }
@@ -68,31 +72,32 @@ fn items_of(shape: &Shape, list: &List, items: &[Value]) -> Mark {
     mark
 }
 
-/// The set, with the schema's fields on the way to a member as members too: `a.b.c` also owns `a` where `a` is a field
-/// of a struct, and not where it is the key of a map.
-pub(super) fn with_named_parents(shape: &Shape, set: &FieldSet) -> FieldSet {
-    named_parents(shape, Some(shape.root()), set)
+/// Makes the schema's fields on the way to a member members too: `a.b.c` also owns `a` where `a` is a field of a struct, and
+/// not where it is the key of a map.
+pub(super) fn name_parents(shape: &Shape, mut set: FieldSet) -> FieldSet {
+    name_parents_below(shape, Some(shape.root()), &mut set);
+    set
 }
 
-fn named_parents(shape: &Shape, type_: Option<TypeId>, set: &FieldSet) -> FieldSet {
+fn name_parents_below(shape: &Shape, type_: Option<TypeId>, set: &mut FieldSet) {
     let type_ = type_.map(|type_| shape.get(type_));
     let map = type_.and_then(|type_| type_.map.as_ref());
     let list = type_.and_then(|type_| type_.list.as_ref());
-    FieldSet::from_nodes(set.nodes().iter().map(|node| {
+    for node in set.nodes_mut() {
+        if node.below.is_empty() {
+            continue;
+        }
         let (named, below) = match &node.element {
-            PathElement::Field(name) => (
-                map.is_some_and(|map| map.fields.contains_key(name)),
-                map.and_then(|map| map.field(name)),
-            ),
+            PathElement::Field(name) => match map.and_then(|map| map.named(name)) {
+                Some((_, type_)) => (true, Some(type_)),
+                None => (false, map.and_then(|map| map.others)),
+            },
             PathElement::Key(_) => (false, list.map(|list| list.element)),
             PathElement::Value(_) | PathElement::Index(_) => (false, None),
         };
-        Node {
-            element: node.element.clone(),
-            member: node.member || (named && !node.below.is_empty()),
-            below: named_parents(shape, below, &node.below),
-        }
-    }))
+        node.member |= named;
+        name_parents_below(shape, below, &mut node.below);
+    }
 }
 
 /// The set after its places became atomic: who owned something below owns the place. `None` when nothing changed.

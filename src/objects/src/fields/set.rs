@@ -117,6 +117,11 @@ impl FieldSet {
         &self.nodes
     }
 
+    /// The nodes, none of which may be emptied or become another one.
+    pub(super) fn nodes_mut(&mut self) -> &mut [Node] {
+        &mut self.nodes
+    }
+
     /// Keeps those nodes for which something is left.
     pub(super) fn from_nodes(nodes: impl IntoIterator<Item = Node>) -> Self {
         Self {
