@@ -30,7 +30,9 @@ impl Changes {
 
     /// What the new object says otherwise than the old one.
     pub(super) fn written(&self) -> FieldSet {
-        self.modified.union(&self.added)
+        let mut written = self.modified.clone();
+        written.absorb(&self.added);
+        written
     }
 }
 

@@ -113,17 +113,16 @@ fn collapse(shape: &Shape, type_: TypeId, set: &FieldSet) -> Option<FieldSet> {
         (None, Some(list), _) => Some(list.element),
         (None, None, _) => None,
     };
-    let mut changed = false;
-    let nodes: Vec<Node> = set
-        .nodes()
+    let collapsed =
+        |node: &Node| child_type(&node.element).and_then(|type_| collapse_node(shape, type_, node));
+    // Nearly always nothing changed, and then nothing is copied.
+    let nodes = set.nodes();
+    let first = nodes.iter().position(|node| collapsed(node).is_some())?;
+    let (same, rest) = nodes.split_at(first);
+    let rest = rest
         .iter()
-        .map(|node| {
-            let new = child_type(&node.element).and_then(|type_| collapse_node(shape, type_, node));
-            changed |= new.is_some();
-            new.unwrap_or_else(|| node.clone())
-        })
-        .collect();
-    changed.then(|| FieldSet::from_nodes(nodes))
+        .map(|node| collapsed(node).unwrap_or_else(|| node.clone()));
+    Some(FieldSet::from_nodes(same.iter().cloned().chain(rest)))
 }
 
 fn collapse_node(shape: &Shape, type_: TypeId, node: &Node) -> Option<Node> {
