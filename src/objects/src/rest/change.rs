@@ -7,8 +7,9 @@ use http::{HeaderMap, Method, Response, header};
 use serde_json::{Value, json};
 
 use super::body::{self, ObjectBody};
+use super::delete_options;
 use super::path::Objects;
-use super::query::{self, Query};
+use super::query::{self, Options, Query};
 use super::read::{self, Shown};
 use super::selector::Selection;
 use crate::catalog::Nature;
@@ -16,7 +17,7 @@ use crate::failure::Failure;
 use crate::fields::Force;
 use crate::operation::{Action, Done, Operation, Run};
 use crate::store::Inner;
-use crate::write::{DeleteOptions, Part, Patch, metadata};
+use crate::write::{DeleteOptions, Part, Patch, cannot_be_handled, metadata};
 
 /// What a method means for a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,16 +63,18 @@ impl Write<'_> {
     ) -> Result<Response<ObjectBody>, Failure> {
         match verb {
             Verb::Create => {
-                let object = body::parse(self.headers, sent)?;
-                self.one(Action::Create(object)).await
+                let run = self.query.run(Options::Create)?;
+                let object = self.whole(sent)?;
+                self.one(Action::Create(object), run).await
             }
             Verb::Replace => {
-                let object = body::parse(self.headers, sent)?;
-                self.one(Action::Replace(object)).await
+                let run = self.query.run(Options::Update)?;
+                let object = self.whole(sent)?;
+                self.one(Action::Replace(object), run).await
             }
             Verb::Patch => {
-                let action = self.patch(sent)?;
-                self.one(action).await
+                let (action, run) = self.patch(sent)?;
+                self.one(action, run).await
             }
             Verb::Delete => {
                 let (options, run) = self.delete_options(sent)?;
@@ -82,6 +85,20 @@ impl Write<'_> {
                 self.delete_many(&options, run).await
             }
         }
+    }
+
+    /// An object that was sent. One that names a key twice says what it is nevertheless, and is told by that.
+    fn whole(&self, sent: &Bytes) -> Result<Value, Failure> {
+        body::parse(self.headers, sent).map_err(|failure| {
+            if failure.code != 400 || !failure.message.starts_with("strict") {
+                return failure;
+            }
+            let definition = &self.objects.resource.definition;
+            match serde_json::from_slice(sent) {
+                Ok(object) => cannot_be_handled(definition, &object, &failure.message),
+                Err(_) => failure,
+            }
+        })
     }
 
     fn operation(&self, name: &str, action: Action, run: Run) -> Operation {
@@ -98,9 +115,9 @@ impl Write<'_> {
         }
     }
 
-    async fn one(self, action: Action) -> Result<Response<ObjectBody>, Failure> {
+    async fn one(self, action: Action, run: Run) -> Result<Response<ObjectBody>, Failure> {
         let name = self.objects.name.clone().unwrap_or_default();
-        let operation = self.operation(&name, action, self.query.run);
+        let operation = self.operation(&name, action, run);
         let done = (self.inner.queue)
             .run(move |all| operation.run(all))
             .await?;
@@ -112,17 +129,22 @@ impl Write<'_> {
         Ok(super::json(code, &shown))
     }
 
-    fn patch(&self, sent: &Bytes) -> Result<Action, Failure> {
+    fn patch(&self, sent: &Bytes) -> Result<(Action, Run), Failure> {
         let is_custom = self.objects.resource.nature == Nature::Custom;
         let media_type = body::media_type(self.headers);
         let is_apply = media_type == "application/apply-patch+yaml";
-        query::patch_options(&self.query, is_apply)?;
+        let options = if is_apply {
+            Options::Apply
+        } else {
+            Options::Patch
+        };
+        let run = self.query.run(options)?;
         let decoded = || body::json(sent).map_err(patch_error);
-        match media_type {
-            "application/json-patch+json" => Ok(Action::Patch(Patch::Json(decoded()?))),
-            "application/merge-patch+json" => Ok(Action::Patch(Patch::Merge(decoded()?))),
+        let action = match media_type {
+            "application/json-patch+json" => Action::Patch(Patch::Json(decoded()?)),
+            "application/merge-patch+json" => Action::Patch(Patch::Merge(decoded()?)),
             "application/strategic-merge-patch+json" if !is_custom => {
-                Ok(Action::Patch(Patch::Strategic(decoded()?)))
+                Action::Patch(Patch::Strategic(decoded()?))
             }
             "application/apply-patch+yaml" if self.objects.part != Part::Scale => {
                 let config = body::yaml(sent)?;
@@ -132,15 +154,18 @@ impl Write<'_> {
                     ));
                 }
                 let force = self.query.force.unwrap_or(Force::No);
-                Ok(Action::Apply { config, force })
+                Action::Apply { config, force }
             }
-            _ => Err(Failure::unsupported_media_type(if is_custom {
-                "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
-            } else {
-                "application/json-patch+json, application/merge-patch+json, \
-                 application/strategic-merge-patch+json, application/apply-patch+yaml"
-            })),
-        }
+            _ => {
+                return Err(Failure::unsupported_media_type(if is_custom {
+                    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+                } else {
+                    "application/json-patch+json, application/merge-patch+json, \
+                     application/strategic-merge-patch+json, application/apply-patch+yaml"
+                }));
+            }
+        };
+        Ok((action, run))
     }
 
     /// Who writes: what the client says, else its program.
@@ -161,37 +186,12 @@ impl Write<'_> {
     }
 
     fn delete_options(&self, sent: &Bytes) -> Result<(DeleteOptions, Run), Failure> {
-        let options = if sent.is_empty() {
+        let body = if sent.is_empty() {
             Value::Null
         } else {
             body::parse(self.headers, sent)?
         };
-        if !options.is_null() && !options.is_object() {
-            return Err(Failure::bad_request(
-                "decoded object cannot be converted to DeleteOptions",
-            ));
-        }
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let policy = text(&options["propagationPolicy"]).or_else(|| self.query.propagation.clone());
-        let mut orphan = query::is_orphaning(policy.as_deref())?;
-        orphan |= options["orphanDependents"] == true;
-        let run = match options["dryRun"].as_array().map(Vec::as_slice) {
-            None | Some([]) => self.query.run,
-            Some(all) if all.iter().all(|word| word == "All") => Run::Dry,
-            Some(other) => {
-                let words = Value::Array(other.to_vec());
-                return Err(Failure::bad_request(format!(
-                    "dryRun: Unsupported value: {words}: supported values: \"All\""
-                )));
-            }
-        };
-        let preconditions = &options["preconditions"];
-        let asked = DeleteOptions {
-            uid: text(&preconditions["uid"]),
-            resource_version: text(&preconditions["resourceVersion"]),
-            orphan,
-        };
-        Ok((asked, run))
+        delete_options::read(&body, &self.query)
     }
 
     async fn delete(
