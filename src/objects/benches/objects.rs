@@ -88,7 +88,7 @@ async fn delays(service: &ObjectService) -> (Duration, Duration) {
         .expect("a request");
         let response = service.clone().oneshot(request).await.expect("never fails");
         let mut body = BodyStream::new(response.into_body());
-        body.next().await.expect("what is there");
+        let _ = body.next().await.expect("what is there");
         tasks.push(tokio::spawn(async move {
             let mut seen = Vec::with_capacity(CHANGES);
             while seen.len() < CHANGES {

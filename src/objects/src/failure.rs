@@ -2,6 +2,7 @@
 //! with `kubectl`; who reads the reason is code.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -137,6 +138,13 @@ impl Failure {
     pub(crate) fn too_large(message: &str) -> Self {
         let message = format!("Request entity too large: {message}");
         Self::new(413, "RequestEntityTooLarge", message)
+    }
+
+    /// 408 for a request whose body did not come.
+    pub(crate) fn body_timeout(patience: Duration) -> Self {
+        let seconds = patience.as_secs();
+        let message = format!("Timeout: the body of the request did not come within {seconds} s");
+        Self::new(408, "Timeout", message)
     }
 
     /// 409 over a name that is taken.

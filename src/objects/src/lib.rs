@@ -6,6 +6,7 @@
 
 mod catalog;
 mod database;
+mod depth;
 mod failure;
 pub mod fields;
 pub mod listen;

@@ -248,7 +248,7 @@ impl Operation {
         let resource = self.stored_resource(all)?;
         let is_held = resource.nature == Nature::Namespace;
         if write::is_finished(&new) && !is_held {
-            let last = removal::remove(all, resource, new)?;
+            let last = removal::remove(all, resource, new, current)?;
             return Ok(Done::Changed(shown(&self.resource, last)));
         }
         if new == current {

@@ -8,8 +8,13 @@
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use crate::depth::{MAX_DEPTH, is_within};
+
 /// How many operations one JSON patch may have.
 pub const MAX_OPERATIONS: usize = 10_000;
+
+/// Most bytes that the copies of one patch may add: each can double the object.
+const MAX_COPIED: usize = 3 << 20;
 
 /// Why an object was not patched. The texts are those of the API server.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -46,8 +51,9 @@ pub fn json_patch(object: &Value, patch: &Value) -> Result<Value, PatchError> {
         return Err(malformed(other, "jsonpatch.Operation"));
     }
     let mut patched = object.clone();
+    let mut copied = 0;
     for operation in operations {
-        operate(&mut patched, operation).map_err(PatchError::DoesNotApply)?;
+        operate(&mut patched, operation, &mut copied).map_err(PatchError::DoesNotApply)?;
     }
     Ok(patched)
 }
@@ -66,7 +72,7 @@ fn malformed(value: &Value, wanted: &str) -> PatchError {
     ))
 }
 
-fn operate(object: &mut Value, operation: &Value) -> Result<(), String> {
+fn operate(object: &mut Value, operation: &Value, copied: &mut usize) -> Result<(), String> {
     let op = operation["op"].as_str().unwrap_or("unknown");
     let text = |name: &str| {
         operation[name]
@@ -97,6 +103,7 @@ fn operate(object: &mut Value, operation: &Value) -> Result<(), String> {
             let value = place
                 .remove()
                 .map_err(|error| format!("error in move for path: '{key}': {error}"))?;
+            fits(path, &value)?;
             let place = find(object, path).ok_or_else(|| {
                 format!("move operation does not apply: doc is missing destination path: {path}: missing value")
             })?;
@@ -115,6 +122,13 @@ fn operate(object: &mut Value, operation: &Value) -> Result<(), String> {
                 .get()
                 .map_err(|error| format!("error in copy for from: '{from}': {error}"))?;
             let value = value.cloned().unwrap_or_default();
+            *copied += value.to_string().len();
+            if *copied > MAX_COPIED {
+                return Err(format!(
+                    "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit {MAX_COPIED}"
+                ));
+            }
+            fits(path, &value)?;
             let place = find(object, path).ok_or_else(|| {
                 format!("copy operation does not apply: doc is missing destination path: {path}: missing value")
             })?;
@@ -127,7 +141,19 @@ fn operate(object: &mut Value, operation: &Value) -> Result<(), String> {
     }
 }
 
+/// Operations one after the other could nest an object without end, and whoever walks it ends with its stack.
+fn fits(path: &str, value: &Value) -> Result<(), String> {
+    let above = path.split('/').skip(1).count();
+    match MAX_DEPTH.checked_sub(above) {
+        Some(left) if is_within(value, left) => Ok(()),
+        _ => Err(format!(
+            "the object would have more than {MAX_DEPTH} levels"
+        )),
+    }
+}
+
 fn add(object: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    fits(path, &value)?;
     let place = find(object, path).ok_or_else(|| {
         format!("add operation does not apply: doc is missing path: \"{path}\": missing value")
     })?;
@@ -137,6 +163,7 @@ fn add(object: &mut Value, path: &str, value: Value) -> Result<(), String> {
 }
 
 fn replace(object: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    fits(path, &value)?;
     if path.is_empty() {
         if !value.is_object() && !value.is_array() {
             return Err("replace operation value must be object or array".into());

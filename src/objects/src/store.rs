@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use files::Lock;
 use rusqlite::Connection;
-use store::file::{File, Readers, open, reason};
+use store::file::{File, Readers, open_alone, reason};
 use tokio::sync::Semaphore;
 
 use crate::catalog::Catalog;
@@ -18,10 +17,13 @@ use crate::database::{
 use crate::failure::Failure;
 use crate::operation;
 use crate::options::{Clock, Notice, ObjectStoreOptions, OpenError};
-use crate::rest::ObjectService;
+use crate::rest::{Documents, ObjectService};
+use instance::Settled;
 
 /// How long to wait for another process to let go of the file: one that ends takes a moment.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+/// What each reading thread keeps of the file in memory: the system's cache has the rest.
+const READER_CACHE_KIB: u32 = 1_024;
 /// Writes that may be under way. Each may hold a body of 3 MiB.
 const WRITES: usize = 64;
 
@@ -43,6 +45,7 @@ pub(crate) struct Inner {
     pub(crate) readers: Readers,
     pub(crate) feed: Arc<Feed>,
     pub(crate) catalog: Arc<Catalog>,
+    pub(crate) documents: Documents,
     pub(crate) clock: Clock,
     pub(crate) writes: Semaphore,
     pub(crate) bookmarks: Duration,
@@ -77,21 +80,20 @@ impl ObjectStore {
         {
             files::make_private_folder(folder).map_err(|error| unusable(path, &error))?;
         }
-        let lock = Lock::take_within(&files::lock_path(path), LOCK_PATIENCE)
-            .map_err(|error| unusable(path, &error))?
+        let (file, set_aside, lock) = open_alone(path, &LAYOUT, (options.clock)(), LOCK_PATIENCE)?
             .ok_or_else(|| OpenError::InUse {
                 path: path.to_owned(),
             })?;
-        let (file, set_aside) = open(path, &LAYOUT, (options.clock)())?;
         let mut notices: Vec<Notice> = set_aside.into_iter().map(into_notice).collect();
         let told = |error: rusqlite::Error| OpenError::File {
             path: path.to_owned(),
             reason: reason(&error),
         };
         bound(&file.raw, options.max_file_bytes).map_err(told)?;
-        let is_replaced = !notices.is_empty();
-        let id = instance::settle(&file.raw, instance, &options, &mut notices)?;
-        first_version(&file.raw, is_replaced, &options.clock).map_err(told)?;
+        let is_set_aside = !notices.is_empty();
+        let Settled { id, is_replaced } =
+            instance::settle(&file.raw, instance, &options, &mut notices)?;
+        first_version(&file.raw, is_set_aside || is_replaced, &options.clock).map_err(told)?;
         let counts = counts(&file.raw, &catalog).map_err(told)?;
         // Every object lies in a namespace, and there is always one.
         let now = (options.clock)();
@@ -101,7 +103,7 @@ impl ObjectStore {
         .map_err(told)?;
         let floor = meta(&file.raw, Meta::Floor).map_err(told)?;
         let floor = floor.and_then(|text| text.parse().ok()).unwrap_or(0);
-        let readers = Readers::start(path, options.readers)?;
+        let readers = Readers::start_with_cache(path, options.readers, READER_CACHE_KIB)?;
         let feed = Arc::new(Feed::new(counts.version, floor));
         let (queue, commands) = Queue::new();
         let writer = Writer {
@@ -119,6 +121,7 @@ impl ObjectStore {
             readers,
             feed,
             catalog,
+            documents: Documents::default(),
             clock: options.clock,
             writes: Semaphore::new(WRITES),
             bookmarks: options.bookmarks,

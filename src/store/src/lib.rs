@@ -26,5 +26,5 @@ pub use store::{Opened, Store};
 
 /// How a SQLite file of ours is opened, checked, kept aside and read: also for files of other crates.
 pub mod file {
-    pub use crate::sqlite::{File, Layout, Readers, open, reason, suspect};
+    pub use crate::sqlite::{File, Layout, Readers, SoleUse, open, open_alone, reason, suspect};
 }

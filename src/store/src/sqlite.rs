@@ -6,7 +6,7 @@ mod readers;
 mod writer;
 
 pub use connection::{File, reason};
-pub use file::{Layout, open, suspect};
+pub use file::{Layout, SoleUse, open, open_alone, suspect};
 pub use readers::Readers;
 pub(crate) use writer::start;
 

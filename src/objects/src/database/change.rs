@@ -78,6 +78,11 @@ impl Change {
         }
     }
 
+    /// Bytes of the object.
+    pub(crate) const fn size(&self) -> usize {
+        self.text.len()
+    }
+
     /// The line of a watch for the object as it is stored. The verb differs for those who follow some labels only.
     pub(crate) fn line(&self, verb: Verb) -> Bytes {
         let made = || {

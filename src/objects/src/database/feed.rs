@@ -2,15 +2,16 @@
 //! the writer or the others.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
 
 use super::change::Change;
 
-/// Changes that may wait for one who follows.
+/// Changes that may wait for one who follows, and bytes of their objects.
 const WAITING: usize = 1_024;
+const WAITING_BYTES: usize = 32 << 20;
 /// Most who may follow.
 const FOLLOWERS: usize = 20_000;
 
@@ -29,22 +30,44 @@ pub(crate) struct Subscription {
     /// The last change that is not in the queue: it and those before are in the tables.
     pub(crate) after: u64,
     changes: mpsc::Receiver<Arc<Change>>,
-    ended: Arc<AtomicU8>,
+    state: Arc<Line>,
+}
+
+/// What both ends of a queue know.
+#[derive(Debug, Default)]
+struct Line {
+    ended: AtomicU8,
+    /// Bytes of the objects that wait.
+    bytes: AtomicUsize,
 }
 
 impl Subscription {
     /// The next change. May be dropped at any time.
     pub(crate) async fn next(&mut self) -> Result<Arc<Change>, Ended> {
-        self.changes.recv().await.ok_or_else(|| self.why())
+        match self.changes.recv().await {
+            Some(change) => Ok(self.taken(change)),
+            None => Err(self.why()),
+        }
     }
 
     /// A change that is there already.
     pub(crate) fn ready(&mut self) -> Option<Arc<Change>> {
-        self.changes.try_recv().ok()
+        let change = self.changes.try_recv().ok()?;
+        Some(self.taken(change))
+    }
+
+    /// Whether changes were lost because they were not taken in time.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.why() == Ended::TooSlow
+    }
+
+    fn taken(&self, change: Arc<Change>) -> Arc<Change> {
+        self.state.bytes.fetch_sub(change.size(), Ordering::Relaxed);
+        change
     }
 
     fn why(&self) -> Ended {
-        match self.ended.load(Ordering::Acquire) {
+        match self.state.ended.load(Ordering::Acquire) {
             1 => Ended::TooSlow,
             _ => Ended::Closed,
         }
@@ -55,7 +78,7 @@ struct Follower {
     /// Empty for all.
     namespace: String,
     queue: mpsc::Sender<Arc<Change>>,
-    ended: Arc<AtomicU8>,
+    state: Arc<Line>,
 }
 
 #[derive(Default)]
@@ -65,6 +88,16 @@ struct State {
     closed: bool,
     count: usize,
     followers: HashMap<Arc<str>, Vec<Follower>>,
+}
+
+impl State {
+    /// Those who went away are noticed with the next change of their kind, which may be long.
+    fn forget_gone(&mut self) {
+        for followers in self.followers.values_mut() {
+            followers.retain(|follower| !follower.queue.is_closed());
+        }
+        self.count = self.followers.values().map(Vec::len).sum();
+    }
 }
 
 /// Where changes are handed on.
@@ -106,20 +139,23 @@ impl Feed {
         if state.closed {
             return None;
         }
+        if state.count >= FOLLOWERS {
+            state.forget_gone();
+        }
+        if state.count >= FOLLOWERS {
+            return None;
+        }
         let of_kind = state.followers.entry(kind.clone()).or_default();
         let before = of_kind.len();
         of_kind.retain(|follower| !follower.queue.is_closed());
         let gone = before - of_kind.len();
         state.count -= gone;
-        if state.count >= FOLLOWERS {
-            return None;
-        }
         let (queue, changes) = mpsc::channel(WAITING);
-        let ended = Arc::new(AtomicU8::new(0));
+        let line = Arc::new(Line::default());
         let follower = Follower {
             namespace: namespace.to_owned(),
             queue,
-            ended: ended.clone(),
+            state: line.clone(),
         };
         state.count += 1;
         let after = state.head;
@@ -131,7 +167,7 @@ impl Feed {
         Some(Subscription {
             after,
             changes,
-            ended,
+            state: line,
         })
     }
 
@@ -164,10 +200,17 @@ fn hand_on(follower: &Follower, change: &Arc<Change>) -> bool {
     if !follower.namespace.is_empty() && follower.namespace != change.namespace {
         return !follower.queue.is_closed();
     }
+    let line = &follower.state;
+    let waiting = line.bytes.fetch_add(change.size(), Ordering::Relaxed);
+    // One change is always taken, however large.
+    if waiting > 0 && waiting + change.size() > WAITING_BYTES {
+        line.ended.store(1, Ordering::Release);
+        return false;
+    }
     match follower.queue.try_send(change.clone()) {
         Ok(()) => true,
         Err(mpsc::error::TrySendError::Full(_)) => {
-            follower.ended.store(1, Ordering::Release);
+            line.ended.store(1, Ordering::Release);
             false
         }
         Err(mpsc::error::TrySendError::Closed(_)) => false,

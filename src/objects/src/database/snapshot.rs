@@ -54,17 +54,17 @@ pub(crate) struct Span {
 
 /// Changes that are read at once.
 const CHANGES: u32 = 256;
+/// Bytes of objects after which no further change is read.
+const BYTES: usize = 4 << 20;
 
 /// Runs reads that belong together.
 fn together<T>(
     connection: &Connection,
     read: impl FnOnce() -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
-    connection.execute_batch("BEGIN")?;
-    let read = read();
-    // It wrote nothing.
-    connection.execute_batch("ROLLBACK")?;
-    read
+    // Ends when it is dropped, also by an error or a panic: one left open would hold the log, and fail all later reads.
+    let _moment = connection.unchecked_transaction()?;
+    read()
 }
 
 /// The text of one object.
@@ -227,7 +227,7 @@ fn remaining(
     Ok(u64::try_from(count).ok())
 }
 
-/// Some of the changes of a kind, oldest first; an answer that is not full is the last.
+/// Some of the changes of a kind, oldest first, and whether there may be more.
 pub(crate) fn changes(
     connection: &Connection,
     kind: &Arc<str>,
@@ -247,10 +247,15 @@ pub(crate) fn changes(
         CHANGES
     ])?;
     let mut changes = Vec::new();
+    let mut bytes = 0;
     while let Some(row) = rows.next()? {
+        if bytes > BYTES {
+            return Ok((changes, true));
+        }
         let version: i64 = row.get(0)?;
         let text: String = row.get(3)?;
         let before: Option<String> = row.get(4)?;
+        bytes += text.len();
         let verb: String = row.get(2)?;
         changes.push(Arc::new(Change::new(
             u64::try_from(version).unwrap_or(0),

@@ -14,6 +14,8 @@ use crate::failure::Failure;
 
 /// Most bytes of an object.
 const MAX_OBJECT: usize = 1 << 20;
+/// How much more one may have that is about to go: the largest must still be able to.
+const END_ROOM: usize = 64 << 10;
 /// Most objects that are no events.
 const MAX_OBJECTS: usize = 10_000;
 /// Most events.
@@ -124,6 +126,10 @@ impl<'a> Transaction<'a> {
             changes: self.changes.len(),
         };
         let answer = work(self);
+        if matches!(answer, Err(Stop::Sql(_))) {
+            // The whole transaction is undone, and may be by now: on a full disk SQLite does it.
+            return answer;
+        }
         self.connection
             .prepare_cached("ROLLBACK TO dry")?
             .execute([])?;
@@ -207,13 +213,22 @@ impl<'a> Transaction<'a> {
         Ok(change)
     }
 
-    /// Removes an object.
+    /// Removes an object as it is stored.
     pub(crate) fn remove(
         &mut self,
         resource: &Resource,
         object: Value,
     ) -> Result<Arc<Change>, Stop> {
-        let before = object.clone();
+        self.remove_as(resource, object.clone(), object)
+    }
+
+    /// Removes an object. `object` is its last state, as it is told; `before` is what is stored.
+    pub(crate) fn remove_as(
+        &mut self,
+        resource: &Resource,
+        object: Value,
+        before: Value,
+    ) -> Result<Arc<Change>, Stop> {
         let change = self.changed(resource, Verb::Deleted, object, Some(before))?;
         let row = Row::of(&change.object);
         let key = params![resource.key, row.namespace, row.name];
@@ -283,8 +298,13 @@ impl<'a> Transaction<'a> {
         object["metadata"]["resourceVersion"] = version.to_string().into();
         let text = object.to_string();
         let row = Row::of(&object);
-        if text.len() > MAX_OBJECT && verb != Verb::Deleted {
-            let why = format!("the object has {} bytes, limit is {MAX_OBJECT}", text.len());
+        let limit = if row.metadata["deletionTimestamp"].is_string() {
+            MAX_OBJECT + END_ROOM
+        } else {
+            MAX_OBJECT
+        };
+        if text.len() > limit && verb != Verb::Deleted {
+            let why = format!("the object has {} bytes, limit is {limit}", text.len());
             return Err(Failure::too_large(&why).into());
         }
         let before_version = before

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use files::Lock;
 use rusqlite::Connection;
-use store::file::File;
+use store::file::{File, SoleUse};
 use tokio::sync::oneshot;
 
 use super::change::Change;
@@ -35,7 +34,7 @@ pub(crate) struct Writer {
     pub(crate) clock: Clock,
     pub(crate) counts: Counts,
     /// Held until nothing more is written, so that the next who opens the file finds it at rest.
-    pub(crate) lock: Lock,
+    pub(crate) lock: SoleUse,
 }
 
 /// Starts the thread.

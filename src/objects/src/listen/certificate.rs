@@ -29,12 +29,12 @@ impl std::fmt::Debug for Certificate {
 impl Certificate {
     /// That of a folder; where it or its key is missing, both are made.
     pub(super) fn of_folder(folder: &Path) -> Result<Self, DoorError> {
-        files::make_private_folder(folder).map_err(|error| DoorError::new(folder, error))?;
+        files::make_private_folder(folder).map_err(|error| DoorError::new(folder, &error))?;
         let (pem_path, key_path) = (folder.join("cert.pem"), folder.join("key.pem"));
         let read = |path: &Path| match files::read_text(path, MAX_BYTES) {
             Ok(file) => Ok(Some(file.text)),
             Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(DoorError::new(path, error)),
+            Err(error) => Err(DoorError::new(path, &error)),
         };
         if let (Some(pem), Some(key)) = (read(&pem_path)?, read(&key_path)?) {
             let known = Self { pem, key };
@@ -44,15 +44,15 @@ impl Certificate {
             }
         }
         let names = NAMES.map(str::to_owned).to_vec();
-        let CertifiedKey { cert, signing_key } =
-            generate_simple_self_signed(names).map_err(|error| DoorError::new(&pem_path, error))?;
+        let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names)
+            .map_err(|error| DoorError::new(&pem_path, &error))?;
         let made = Self {
             pem: cert.pem(),
             key: signing_key.serialize_pem(),
         };
         for (path, text) in [(&key_path, &made.key), (&pem_path, &made.pem)] {
             files::write_whole(path, text.as_bytes(), files::PRIVATE)
-                .map_err(|error| DoorError::new(path, error))?;
+                .map_err(|error| DoorError::new(path, &error))?;
         }
         Ok(made)
     }
@@ -62,7 +62,7 @@ impl Certificate {
     }
 
     pub(super) fn server(&self, folder: &Path) -> Result<Arc<ServerConfig>, DoorError> {
-        let refused = |reason: String| DoorError::new(folder, reason);
+        let refused = |reason: String| DoorError::new(folder, &reason);
         let chain: Result<Vec<_>, _> =
             CertificateDer::pem_slice_iter(self.pem.as_bytes()).collect();
         let chain = chain.map_err(|error| refused(error.to_string()))?;

@@ -149,9 +149,7 @@ where
     fn call(&mut self, request: Request) -> Self::Future {
         // Only a watch goes on by itself; everything else is whole within its deadline.
         let query = request.uri().query().unwrap_or_default();
-        let goes_on = query
-            .split('&')
-            .any(|parameter| parameter.starts_with("watch"));
+        let goes_on = form_urlencoded::parse(query.as_bytes()).any(|(key, _)| key == "watch");
         let answering = self.service.call(request);
         let shutdown = self.shutdown.clone();
         Box::pin(async move {

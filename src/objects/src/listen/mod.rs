@@ -34,7 +34,7 @@ pub struct DoorError {
 }
 
 impl DoorError {
-    fn new(path: &Path, reason: impl ToString) -> Self {
+    fn new(path: &Path, reason: &dyn std::fmt::Display) -> Self {
         Self {
             path: path.to_owned(),
             reason: reason.to_string(),
@@ -71,7 +71,7 @@ impl Door {
         let path = self.folder.join("kubeconfig");
         let text = kubeconfig::text(port, self.certificate.pem(), self.token.text());
         files::write_whole(&path, text.as_bytes(), files::PRIVATE)
-            .map_err(|error| DoorError::new(&path, error))?;
+            .map_err(|error| DoorError::new(&path, &error))?;
         Ok(path)
     }
 }

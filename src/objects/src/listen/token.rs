@@ -51,7 +51,7 @@ impl Token {
                 if let Some(mode) = files::exposed_mode(&file.metadata) {
                     return Err(DoorError::new(
                         path,
-                        format!("other users can read it (mode {mode:03o}); run chmod 600 on it"),
+                        &format!("other users can read it (mode {mode:03o}); run chmod 600 on it"),
                     ));
                 }
                 let text = file.text.trim();
@@ -60,20 +60,20 @@ impl Token {
                 if !is_token {
                     return Err(DoorError::new(
                         path,
-                        "it holds no token; remove it, and a new one is made",
+                        &"it holds no token; remove it, and a new one is made",
                     ));
                 }
                 Ok(Self::of_text(text.to_owned()))
             }
             Err(error) if error.is_not_found() => {
                 let mut bytes = [0; 32];
-                getrandom::fill(&mut bytes).map_err(|error| DoorError::new(path, error))?;
+                getrandom::fill(&mut bytes).map_err(|error| DoorError::new(path, &error))?;
                 let text = URL_SAFE_NO_PAD.encode(bytes);
                 files::write_whole(path, text.as_bytes(), files::PRIVATE)
-                    .map_err(|error| DoorError::new(path, error))?;
+                    .map_err(|error| DoorError::new(path, &error))?;
                 Ok(Self::of_text(text))
             }
-            Err(error) => Err(DoorError::new(path, error)),
+            Err(error) => Err(DoorError::new(path, &error)),
         }
     }
 

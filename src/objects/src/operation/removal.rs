@@ -21,29 +21,34 @@ pub(super) fn delete(
     if resource.nature == Nature::Namespace {
         return delete_namespace(all, resource, call, current, options);
     }
-    match write::delete(call, &current, options)? {
+    let deletion = write::delete(call, &current, options)?;
+    if options.orphan {
+        // Now and not when its last finalizer goes: nobody knows then that it was asked for.
+        set_free(all, metadata::text(&current, "uid"))?;
+    }
+    match deletion {
         Deletion::Waits => Ok(Done::Changed(current)),
         Deletion::Mark(object) => {
             let change = all.put(resource, object, Some(current))?;
             Ok(Done::Changed(change.object.clone()))
         }
-        Deletion::Remove if options.orphan => {
-            let uid = metadata::text(&current, "uid").to_owned();
-            set_free(all, &uid)?;
-            remove(all, resource, current).map(Done::Deleted)
+        Deletion::Remove => {
+            let last = current.clone();
+            remove(all, resource, last, current).map(Done::Deleted)
         }
-        Deletion::Remove => remove(all, resource, current).map(Done::Deleted),
     }
 }
 
-/// Removes an object, then what only it owned, then its namespace if that waited for it. Answers the last state.
+/// Removes an object, then what only it owned, then its namespace if that waited for it. `object` is the last state, as it
+/// is told and answered; `stored` is what is there now.
 pub(super) fn remove(
     all: &mut Transaction<'_>,
     resource: &Resource,
     object: Value,
+    stored: Value,
 ) -> Result<Value, Stop> {
     let namespace = metadata::text(&object, "namespace").to_owned();
-    let last = all.remove(resource, object)?.object.clone();
+    let last = all.remove_as(resource, object, stored)?.object.clone();
     let mut gone = VecDeque::from([metadata::text(&last, "uid").to_owned()]);
     while let Some(uid) = gone.pop_front() {
         for (kind, namespace, name) in snapshot::owned_by(all.connection(), &uid)? {

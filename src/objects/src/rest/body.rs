@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use api::document::{DocumentError, read_json, read_yaml};
 use bytes::Bytes;
@@ -11,11 +12,15 @@ use http::{HeaderMap, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::Value;
+use tokio::time::timeout;
 
+use crate::depth::{MAX_DEPTH, is_within};
 use crate::failure::Failure;
 
 /// Most bytes of a request's body.
 const MAX_BODY: usize = 3 << 20;
+/// How long a body may take. Few are read at a time, and one that does not come must not hold up the others.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The body of an answer.
 pub struct ObjectBody(Content);
@@ -82,7 +87,10 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    match Limited::new(body, MAX_BODY).collect().await {
+    let Ok(read) = timeout(PATIENCE, Limited::new(body, MAX_BODY).collect()).await else {
+        return Err(Failure::body_timeout(PATIENCE));
+    };
+    match read {
         Ok(read) => Ok(read.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => {
             Err(Failure::too_large(&format!("limit is {MAX_BODY}")))
@@ -124,7 +132,7 @@ fn text(body: &[u8]) -> Result<&str, Failure> {
 
 /// Parses JSON, whose objects must name each key once.
 pub(super) fn json(body: &[u8]) -> Result<Value, Failure> {
-    read_json(text(body)?).map_err(|error| match error {
+    let value = read_json(text(body)?).map_err(|error| match error {
         DocumentError::Field(field) => Failure::bad_request(format!(
             "strict decoding error: duplicate field {:?}",
             field.path
@@ -137,7 +145,13 @@ pub(super) fn json(body: &[u8]) -> Result<Value, Failure> {
             "the body is not valid JSON: line {line}, column {column}: {message}"
         )),
         too_large @ DocumentError::TooLarge { .. } => Failure::too_large(&too_large.to_string()),
-    })
+    })?;
+    if !is_within(&value, MAX_DEPTH) {
+        return Err(Failure::bad_request(format!(
+            "the body is nested deeper than {MAX_DEPTH} levels"
+        )));
+    }
+    Ok(value)
 }
 
 /// Parses YAML, of which JSON is a part.

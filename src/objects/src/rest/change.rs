@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::body::{self, ObjectBody};
 use super::delete_options;
 use super::path::Objects;
+use super::protobuf;
 use super::query::{self, Options, Query};
 use super::read::{self, Shown};
 use super::selector::Selection;
@@ -64,7 +65,7 @@ impl Write<'_> {
         match verb {
             Verb::Create => {
                 let run = self.query.run(Options::Create)?;
-                let object = self.whole(sent)?;
+                let object = self.new_object(sent)?;
                 self.one(Action::Create(object), run).await
             }
             Verb::Replace => {
@@ -85,6 +86,18 @@ impl Write<'_> {
                 self.delete_many(&options, run).await
             }
         }
+    }
+
+    fn new_object(&self, sent: &Bytes) -> Result<Value, Failure> {
+        let is_protobuf = body::media_type(self.headers) == "application/vnd.kubernetes.protobuf";
+        if !is_protobuf || self.objects.resource.nature != Nature::Namespace {
+            return self.whole(sent);
+        }
+        protobuf::namespace(sent).ok_or_else(|| {
+            Failure::bad_request(
+                "the body is no Namespace in protobuf with a name, labels and annotations alone; send it as JSON",
+            )
+        })
     }
 
     /// An object that was sent. One that names a key twice says what it is nevertheless, and is told by that.

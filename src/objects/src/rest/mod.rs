@@ -6,9 +6,11 @@ mod change;
 mod continuation;
 mod delete_options;
 mod discovery;
+mod documents;
 mod json_path;
 mod open_api;
 mod path;
+mod protobuf;
 mod query;
 mod read;
 mod selector;
@@ -28,6 +30,7 @@ use http_body::Body;
 use serde_json::Value;
 
 pub use body::ObjectBody;
+pub(crate) use documents::Documents;
 
 use crate::failure::Failure;
 use crate::store::Inner;
@@ -77,32 +80,25 @@ impl ObjectService {
         if parts.method != Method::GET && parts.method != Method::HEAD {
             return Err(Failure::method_not_allowed());
         }
-        let aggregated = accept::wants_aggregated(&parts.headers);
-        match target {
-            Target::Health => Ok(plain_text("ok")),
-            Target::Version => Ok(json(200, &discovery::version())),
-            Target::Versions if aggregated => Ok(aggregate(&discovery::aggregated(
-                catalog,
-                discovery::Root::Api,
-            ))),
-            Target::Groups if aggregated => Ok(aggregate(&discovery::aggregated(
-                catalog,
-                discovery::Root::Apis,
-            ))),
-            Target::Versions => Ok(json(200, &discovery::versions())),
-            Target::Groups => Ok(json(200, &discovery::groups(catalog))),
-            Target::Group(group) => discovery::group(catalog, &group)
-                .map(|group| json(200, &group))
-                .ok_or_else(Failure::no_such_path),
-            Target::Resources { group, version } => {
-                Ok(json(200, &discovery::resources(catalog, &group, &version)))
-            }
-            Target::OpenApiIndex => Ok(json(200, &open_api::index(catalog))),
-            Target::OpenApi { group, version } => {
-                Ok(json(200, &open_api::document(catalog, &group, &version)))
-            }
-            Target::Objects(_) => Err(Failure::internal("answered above")),
-        }
+        let document = match target {
+            Target::Document(document) => document,
+            Target::Health => return Ok(plain_text("ok")),
+            Target::Objects(_) => return Err(Failure::internal("answered above")),
+        };
+        let wanted = if accept::wants_aggregated(&parts.headers) {
+            document.clone().aggregated()
+        } else {
+            document.clone()
+        };
+        let is_aggregated = wanted != document;
+        let text = self.0.documents.text(wanted, catalog);
+        let text = text.ok_or_else(Failure::no_such_path)?;
+        let media_type = if is_aggregated {
+            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+        } else {
+            "application/json"
+        };
+        Ok(response(200, media_type, ObjectBody::whole(text)))
     }
 
     async fn objects<B>(
@@ -205,15 +201,6 @@ fn bytes(code: u16, body: impl Into<Bytes>) -> Response<ObjectBody> {
 
 fn json(code: u16, value: &Value) -> Response<ObjectBody> {
     bytes(code, value.to_string())
-}
-
-fn aggregate(value: &Value) -> Response<ObjectBody> {
-    let body = ObjectBody::whole(value.to_string().into());
-    response(
-        200,
-        "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
-        body,
-    )
 }
 
 fn plain_text(text: &'static str) -> Response<ObjectBody> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::documents::Document;
 use crate::catalog::{Catalog, Nature, Resource, Scope};
 use crate::failure::Failure;
 use crate::write::Part;
@@ -11,20 +12,8 @@ use crate::write::Part;
 pub(super) enum Target {
     /// `/livez`, `/readyz`, `/healthz`.
     Health,
-    /// `/version`.
-    Version,
-    /// `/api`.
-    Versions,
-    /// `/apis`.
-    Groups,
-    /// `/apis/<group>`.
-    Group(String),
-    /// `/api/v1`, `/apis/<group>/<version>`.
-    Resources { group: String, version: String },
-    /// `/openapi/v3`.
-    OpenApiIndex,
-    /// `/openapi/v3/…` of a group's version.
-    OpenApi { group: String, version: String },
+    /// Discovery and schemas.
+    Document(Document),
     /// Objects.
     Objects(Objects),
 }
@@ -45,13 +34,14 @@ pub(super) fn parse(catalog: &Catalog, path: &str) -> Result<Target, Failure> {
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
     match segments.as_slice() {
         ["livez" | "readyz" | "healthz"] => Ok(Target::Health),
-        ["version"] => Ok(Target::Version),
-        ["api"] => Ok(Target::Versions),
-        ["apis"] => Ok(Target::Groups),
-        ["apis", group] => known(catalog, group, None).map(|_| Target::Group((*group).to_owned())),
+        ["version"] => Ok(Target::Document(Document::Version)),
+        ["api"] => Ok(Target::Document(Document::Versions)),
+        ["apis"] => Ok(Target::Document(Document::Groups)),
+        ["apis", group] => known(catalog, group, None)
+            .map(|()| Target::Document(Document::Group((*group).to_owned()))),
         ["api", version] => resources(catalog, "", version),
         ["apis", group, version] => resources(catalog, group, version),
-        ["openapi", "v3"] => Ok(Target::OpenApiIndex),
+        ["openapi", "v3"] => Ok(Target::Document(Document::OpenApiIndex)),
         ["openapi", "v3", "api", version] => open_api(catalog, "", version),
         ["openapi", "v3", "apis", group, version] => open_api(catalog, group, version),
         ["api", version, rest @ ..] => objects(catalog, "", version, rest),
@@ -97,18 +87,18 @@ fn known(catalog: &Catalog, group: &str, version: Option<&str>) -> Result<(), Fa
 
 fn resources(catalog: &Catalog, group: &str, version: &str) -> Result<Target, Failure> {
     known(catalog, group, Some(version))?;
-    Ok(Target::Resources {
+    Ok(Target::Document(Document::Resources {
         group: group.to_owned(),
         version: version.to_owned(),
-    })
+    }))
 }
 
 fn open_api(catalog: &Catalog, group: &str, version: &str) -> Result<Target, Failure> {
     known(catalog, group, Some(version))?;
-    Ok(Target::OpenApi {
+    Ok(Target::Document(Document::OpenApi {
         group: group.to_owned(),
         version: version.to_owned(),
-    })
+    }))
 }
 
 fn objects(

@@ -111,13 +111,32 @@ pub(super) async fn list(
             metadata["remainingItemCount"] = remaining.into();
         }
     }
+    let (inner, objects) = (inner.clone(), objects.clone());
+    // Long lists take long to print, and the threads that answer have others to serve.
+    let printed =
+        tokio::task::spawn_blocking(move || print(&inner, &objects, &metadata, &page, shown));
+    let text = printed
+        .await
+        .map_err(|error| Failure::internal(&format!("printing the list: {error}")))??;
+    Ok(super::bytes(200, text))
+}
+
+fn print(
+    inner: &Inner,
+    objects: &Objects,
+    metadata: &Value,
+    page: &Page,
+    shown: Shown,
+) -> Result<String, Failure> {
     let definition = &objects.resource.definition;
     if shown.form == Form::Object && objects.resource.view == View::Stored {
-        let mut text = format!(
+        let length: usize = page.items.iter().map(|item| item.text.len() + 1).sum();
+        let mut text = String::with_capacity(length + 256);
+        text.push_str(&format!(
             "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{metadata},\"items\":[",
             definition.list_kind,
             objects.resource.api_version()
-        );
+        ));
         for (item, number) in page.items.iter().zip(0_usize..) {
             if number > 0 {
                 text.push(',');
@@ -125,17 +144,14 @@ pub(super) async fn list(
             text.push_str(&item.text);
         }
         text.push_str("]}");
-        return Ok(super::bytes(200, text));
+        return Ok(text);
     }
     let values = page.items.iter().map(|item| {
         let object = parse(&item.text)?;
         Ok(viewed(&objects.resource, object))
     });
     let values: Vec<Value> = values.collect::<Result<_, Failure>>()?;
-    Ok(super::json(
-        200,
-        &many(inner, objects, &metadata, &values, shown),
-    ))
+    Ok(many(inner, objects, metadata, &values, shown).to_string())
 }
 
 /// Many objects in the form that was asked for.
@@ -207,28 +223,41 @@ pub(super) async fn page(
         reached(inner, asked).await?;
     } else {
         let place = Continuation::parse(&query.continue_token)?;
+        if reached(inner, place.version).await.is_err() {
+            // Of a store that this one took the place of.
+            return Err(Failure::expired(STALE_CONTINUE));
+        }
         want.at = Some(place.version);
         want.after = place.after;
     }
-    if let Some(at) = want.at {
-        let floor = inner.feed.floor();
-        if at < floor {
-            return Err(Failure::expired(if query.continue_token.is_empty() {
-                format!("The resourceVersion for the provided list is too old: {at} ({floor})")
-            } else {
-                "The provided continue parameter is too old to display a consistent list result. You must start a new \
-                 list without the continue parameter."
-                    .to_owned()
-            }));
-        }
-    }
+    let at = want.at;
+    still_known(inner, at, query)?;
     let (resource, selection) = (objects.resource.clone(), selection.clone());
     let page = inner.read("list objects", move |connection| {
         let keep = |object: &Value| selection.wants(object);
         let keep = (!selection.is_empty()).then_some(&keep as &dyn Fn(&Value) -> bool);
         snapshot::list(connection, &resource, &want, keep)
     });
-    page.await
+    let page = page.await?;
+    // While it was read, some of it may have been forgotten.
+    still_known(inner, at, query)?;
+    Ok(page)
+}
+
+/// What a client hears whose list cannot go on.
+const STALE_CONTINUE: &str = "The provided continue parameter is too old to display a consistent list result. You must start a \
+                              new list without the continue parameter.";
+
+fn still_known(inner: &Inner, at: Option<u64>, query: &Query) -> Result<(), Failure> {
+    let floor = inner.feed.floor();
+    match at {
+        Some(at) if at < floor => Err(Failure::expired(if query.continue_token.is_empty() {
+            format!("The resourceVersion for the provided list is too old: {at} ({floor})")
+        } else {
+            STALE_CONTINUE.to_owned()
+        })),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses to answer from before a version that the client has seen.

@@ -22,8 +22,12 @@ use crate::store::Inner;
 
 /// Shortest and longest life of a watch whose client did not say.
 const LIFE_SECONDS: (u64, u64) = (1_800, 3_600);
-/// Lines that go out in one piece at most.
-const TOGETHER: usize = 64;
+/// Longest life that a client gets.
+const MAX_LIFE_SECONDS: u64 = 24 * 3_600;
+/// Lines that go out in one piece at most, and bytes after which no line is added to it.
+const TOGETHER: (usize, usize) = (64, 256 << 10);
+/// Objects that are printed without a pause.
+const AT_ONCE: usize = 64;
 
 /// What is watched, and how it is shown.
 pub(super) struct Watched {
@@ -73,7 +77,8 @@ pub(super) async fn start(
     let life = query
         .timeout_seconds
         .filter(|seconds| *seconds > 0)
-        .unwrap_or_else(random_life);
+        .unwrap_or_else(random_life)
+        .min(MAX_LIFE_SECONDS);
     let printer = Printer {
         columns: Columns::of(&watched.resource),
         told_columns: false,
@@ -92,7 +97,9 @@ pub(super) async fn start(
         subscription,
     };
     let from_now = asked == 0;
-    if from_now || query.initial_events == Some(true) {
+    if from_now && query.initial_events == Some(false) {
+        watch.position = watch.subscription.after;
+    } else if from_now || query.initial_events == Some(true) {
         watch.initial(query).await?;
     } else {
         watch.since(asked).await?;
@@ -138,12 +145,13 @@ impl Watch {
         if asked > page.version {
             return Err(Failure::too_large_version(asked, page.version));
         }
-        for item in page.items {
-            let object = serde_json::from_str(&item.text).map_err(|error| {
-                Failure::internal(&format!("a stored object is not readable: {error}"))
-            })?;
-            let line = self.printer.line(Verb::Added.as_str(), object);
+        for (item, number) in page.items.iter().zip(1_usize..) {
+            let line = self.printer.stored(&item.text)?;
             self.lines.push_back(line);
+            if number % AT_ONCE == 0 {
+                // Others share this thread.
+                tokio::task::yield_now().await;
+            }
         }
         self.position = page.version;
         if query.initial_events == Some(true) && query.wants_bookmarks {
@@ -217,7 +225,8 @@ impl Watch {
 
     /// Lines that are there go out together.
     fn take_lines(&mut self) -> Bytes {
-        while self.lines.len() < TOGETHER
+        let (most, bytes) = TOGETHER;
+        while self.lines.len() < most
             && self.replay.is_none()
             && let Some(change) = self.subscription.ready()
         {
@@ -227,8 +236,13 @@ impl Watch {
             return self.lines.pop_front().unwrap_or_default();
         }
         let mut all = Vec::new();
-        for line in self.lines.drain(..self.lines.len().min(TOGETHER)) {
+        let mut count = 0;
+        while count < most
+            && all.len() < bytes
+            && let Some(line) = self.lines.pop_front()
+        {
             all.extend_from_slice(&line);
+            count += 1;
         }
         all.into()
     }
@@ -280,6 +294,10 @@ impl Watch {
         while let Some(change) = self.subscription.ready() {
             self.see(&change);
         }
+        if self.subscription.is_cut() {
+            // What it was cut from is not in the queue: a client that went on from here would never see it.
+            return;
+        }
         self.position = self.position.max(head);
         let line = self.printer.bookmark(self.position, false);
         self.lines.push_back(line);
@@ -327,10 +345,33 @@ impl Printer {
 
     fn change(&mut self, change: &Change) -> Option<Bytes> {
         let verb = self.verb(change)?;
-        if self.watched.form == Form::Object && self.watched.resource.view == View::Stored {
+        if verb == Verb::Deleted && change.verb != Verb::Deleted {
+            // As it was when it was wanted last, at the version at which it no longer is.
+            let mut last = change.before.clone().unwrap_or_default();
+            last["metadata"]["resourceVersion"] = change.version.to_string().into();
+            return Some(self.line(verb.as_str(), last));
+        }
+        if self.is_plain() {
             return Some(change.line(verb));
         }
         Some(self.line(verb.as_str(), change.object.clone()))
+    }
+
+    /// Whether lines have objects as they are stored.
+    fn is_plain(&self) -> bool {
+        self.watched.form == Form::Object && self.watched.resource.view == View::Stored
+    }
+
+    /// What was there when a watch begins.
+    fn stored(&mut self, text: &str) -> Result<Bytes, Failure> {
+        let verb = Verb::Added.as_str();
+        if self.is_plain() {
+            return Ok(format!("{{\"type\":\"{verb}\",\"object\":{text}}}\n").into());
+        }
+        let object = serde_json::from_str(text).map_err(|error| {
+            Failure::internal(&format!("a stored object is not readable: {error}"))
+        })?;
+        Ok(self.line(verb, object))
     }
 
     /// A stored object as a line.

@@ -17,13 +17,19 @@ fn is_id(text: &str) -> bool {
     text.len() >= SHORTEST && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
 }
 
+/// The id, and whether there was a store of this id before whose file has gone.
+pub(super) struct Settled {
+    pub(super) id: String,
+    pub(super) is_replaced: bool,
+}
+
 /// Finds or makes the id, and sees to it that it is in both places.
 pub(super) fn settle(
     connection: &Connection,
     instance: &Path,
     options: &ObjectStoreOptions,
     notices: &mut Vec<Notice>,
-) -> Result<String, OpenError> {
+) -> Result<Settled, OpenError> {
     let told = |error: rusqlite::Error| OpenError::File {
         path: connection.path().unwrap_or_default().into(),
         reason: store::file::reason(&error),
@@ -32,10 +38,11 @@ pub(super) fn settle(
     let stored = meta(connection, Meta::StoreId).map_err(told)?;
     let usable = noted.clone().filter(|text| is_id(text));
     let recovered = options.recovered_id.clone().filter(|text| is_id(text));
+    let known = usable.or(recovered);
+    let is_replaced = stored.is_none() && known.is_some();
     let id = stored
         .clone()
-        .or(usable)
-        .or(recovered)
+        .or(known)
         .unwrap_or_else(|| uuid::Uuid::new_v4().simple().to_string());
     if let Some(found) = noted.as_ref().filter(|found| **found != id) {
         notices.push(Notice::OtherInstance {
@@ -53,7 +60,7 @@ pub(super) fn settle(
     if stored.is_none() {
         put_meta(connection, Meta::StoreId, &id).map_err(told)?;
     }
-    Ok(id)
+    Ok(Settled { id, is_replaced })
 }
 
 fn read(instance: &Path) -> Result<Option<String>, OpenError> {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Call, decode, in_namespace, metadata, names, nature, refuse_if_any};
+use super::{Call, decode, in_namespace, metadata, names, nature, numbers, refuse_if_any};
 use crate::catalog::Nature;
 use crate::failure::Failure;
 use crate::fields::record_update;
@@ -66,7 +66,9 @@ pub(super) fn finish(call: &Call<'_>, object: &mut Value) -> Result<(), Failure>
     refuse_if_any(call, object, &causes(call, object))?;
     let rule = metadata::check(object, call.is_namespaced(), names::path_segment);
     refuse_if_any(call, object, &rule)?;
-    metadata::as_stored(object);
+    if call.resource.nature == Nature::Custom {
+        numbers::settle(object);
+    }
     Ok(())
 }
 

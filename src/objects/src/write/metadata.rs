@@ -78,23 +78,6 @@ pub(crate) fn tidy(object: &mut Value) {
     });
 }
 
-/// Whole numbers that were written as floats become what they are read back as. Until here they are floats, since rules
-/// tell the two apart.
-pub(super) fn as_stored(value: &mut Value) {
-    match value {
-        Value::Number(number) if !number.is_i64() => {
-            let float = number.as_f64().filter(|float| float.fract() == 0.0);
-            // Beyond this neighbours are no longer one apart.
-            if let Some(whole) = float.filter(|float| float.abs() < 9e15) {
-                *number = (whole as i64).into();
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(as_stored),
-        Value::Object(fields) => fields.values_mut().for_each(as_stored),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
 /// What Go says when a field of the metadata has another type than it should.
 pub(crate) fn mistyped(object: &Value) -> Option<String> {
     let metadata = match &object["metadata"] {

@@ -8,6 +8,7 @@ mod event;
 pub(crate) mod metadata;
 mod names;
 mod nature;
+mod numbers;
 mod patch;
 mod replace;
 pub(crate) mod scale;

@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::{Call, Part, decode, in_namespace, metadata, named, names, nature, refuse_if_any};
+use super::{
+    Call, Part, decode, in_namespace, metadata, named, names, nature, numbers, refuse_if_any,
+};
 use crate::catalog::Nature;
 use crate::failure::Failure;
 use crate::fields::{record_update, settle_times};
@@ -57,7 +59,9 @@ pub(super) fn finish(call: &Call<'_>, current: &Value, mut new: Value) -> Result
     }
     nature::keep(call.resource.nature, &mut new);
     refuse_if_any(call, &new, &causes(call, current, &new))?;
-    metadata::as_stored(&mut new);
+    if call.resource.nature == Nature::Custom {
+        numbers::settle(&mut new);
+    }
     settle_times(current, &mut new);
     Ok(new)
 }

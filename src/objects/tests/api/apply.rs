@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, POLICIES, at, policy, version};
+use crate::support::{Hand, Home, POLICIES, SERVERS, at, policy, server, version};
 
 fn labels(names: &[(&str, &str)]) -> Value {
     let labels: serde_json::Map<_, _> = names
@@ -136,4 +136,78 @@ async fn a_status_is_applied_whole_and_alone() {
     assert_eq!(code, 200, "{told}");
     assert_eq!(told["spec"]["serverRef"]["name"], "main");
     assert_eq!(told["status"]["observedGeneration"], 2);
+}
+
+#[tokio::test]
+async fn what_ownership_demands_of_writes_holds_for_each_kind_of_write() {
+    let home = Home::new();
+    let mut one = policy("one");
+    one["spec"]["escalateAfterFailures"] = json!(4.0);
+    let made = home.made(POLICIES, &one).await;
+    let path = at(POLICIES, "one");
+    // As the API server does: `4.0` is stored as `4`, and counts as a change of it unless it is applied.
+    let stored = |object: &Value| object["spec"]["escalateAfterFailures"].to_string();
+    assert_eq!(stored(&made), "4");
+    let float = json!({"spec": {"escalateAfterFailures": 4.0}});
+    let (_, now) = home.merge(&path, &float).await;
+    assert_eq!(
+        (stored(&now), &now["metadata"]["generation"]),
+        ("4".to_owned(), &json!(2))
+    );
+    let patch = json!([{"op": "replace", "path": "/spec/escalateAfterFailures", "value": 4}]);
+    let (_, same) = home.json_patch(&path, &patch).await;
+    assert_eq!(same, now);
+    let mut config = one.clone();
+    config["spec"] = json!({"escalateAfterFailures": 4.0});
+    let applied = format!("{path}?fieldManager=a");
+    let (_, first) = home.apply(&applied, &config).await;
+    assert_eq!(
+        (stored(&first), &first["metadata"]["generation"]),
+        ("4".to_owned(), &json!(2))
+    );
+    assert_eq!(home.apply(&applied, &config).await, (200, first.clone()));
+    let made = first;
+    for wrong in [
+        json!({"labels": 5}),
+        json!({"labels": {"a": 5}}),
+        json!({"finalizers": "x"}),
+        json!([]),
+    ] {
+        let body = json!({"metadata": wrong});
+        let (code, status) = home.merge(&path, &body).await;
+        assert_eq!(code, 400, "{body}: {status}");
+        let mut config = policy("one");
+        if wrong.is_object() {
+            let name = config["metadata"]["name"].take();
+            config["metadata"] = wrong.clone();
+            config["metadata"]["name"] = name;
+        } else {
+            config["metadata"] = wrong.clone();
+        }
+        let (code, status) = home.apply(&format!("{path}?fieldManager=a"), &config).await;
+        assert_eq!(code, 400, "{body}: {status}");
+    }
+    assert_eq!(version(&home.get(&path).await.1), version(&made));
+}
+
+#[tokio::test]
+async fn an_apply_that_repeats_itself_writes_nothing_though_time_goes_on() {
+    let hand = Hand::new();
+    let home = Home::with(hand.options());
+    let path = format!("{}?fieldManager=a", at(SERVERS, "main"));
+    let (code, first) = home.apply(&path, &server("main")).await;
+    assert_eq!(code, 201, "{first}");
+    let status = json!({"status": {"replicas": 1}});
+    let (_, first) = home
+        .merge(&format!("{}/status", at(SERVERS, "main")), &status)
+        .await;
+    for _ in 0..3 {
+        hand.forward(1);
+        let (code, again) = home.apply(&path, &server("main")).await;
+        assert_eq!((code, again), (200, first.clone()));
+        let (code, again) = home
+            .merge(&format!("{}/status", at(SERVERS, "main")), &status)
+            .await;
+        assert_eq!((code, again), (200, first.clone()));
+    }
 }

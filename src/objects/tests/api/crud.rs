@@ -653,3 +653,25 @@ async fn many_are_deleted_by_selector() {
     let (_, left) = home.get(POLICIES).await;
     assert_eq!(left["items"].as_array().map(Vec::len), Some(1));
 }
+
+#[tokio::test]
+async fn an_owner_that_waits_for_a_finalizer_still_leaves_its_orphans() {
+    let home = Home::new();
+    let mut owner = policy("owner");
+    owner["metadata"]["finalizers"] = json!(["relay.dev/x"]);
+    let owner = home.made(POLICIES, &owner).await;
+    let mut child = policy("child");
+    child["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "relay.dev/v1alpha1", "kind": "RoutingPolicy", "name": "owner", "uid": owner["metadata"]["uid"],
+    }]);
+    home.made(POLICIES, &child).await;
+    let path = at(POLICIES, "owner");
+    let options = json!({"propagationPolicy": "Orphan"});
+    assert_eq!(home.delete_with(&path, &options).await.0, 200);
+    home.merge(&path, &json!({"metadata": {"finalizers": null}}))
+        .await;
+    assert_eq!(home.get(&path).await.0, 404);
+    let (code, child) = home.get(&at(POLICIES, "child")).await;
+    assert_eq!(code, 200, "it was to stay");
+    assert_eq!(child["metadata"].get("ownerReferences"), None);
+}

@@ -481,3 +481,34 @@ async fn a_kill_in_the_middle_of_commits_loses_nothing_that_was_acknowledged() {
         assert!(replayed.insert(name));
     }
 }
+
+#[tokio::test]
+async fn fault_37_versions_of_a_file_that_was_deleted_are_not_given_out_again() {
+    let home = Home::new();
+    for number in 0..5 {
+        home.made(POLICIES, &policy(&format!("p{number}"))).await;
+    }
+    let folder = home.close().await;
+    std::fs::remove_file(file(folder.path())).unwrap();
+    let home = Home::from_opened(open(folder.path(), ObjectStoreOptions::default()), folder);
+    for number in 0..9 {
+        home.made(POLICIES, &policy(&format!("q{number}"))).await;
+    }
+    let (code, status) = home
+        .get(&format!("{POLICIES}?watch=1&resourceVersion=6"))
+        .await;
+    assert_eq!(
+        (code, &status["reason"]),
+        (410, &json!("Expired")),
+        "{status}"
+    );
+}
+
+#[tokio::test]
+async fn one_file_says_that_the_store_is_taken() {
+    let home = Home::new();
+    let names = std::fs::read_dir(home.path()).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let locks: Vec<String> = names.filter(|name| name.ends_with("lock")).collect();
+    assert_eq!(locks, ["objects.db.lock"]);
+}

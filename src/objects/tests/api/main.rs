@@ -2,7 +2,9 @@
 
 mod apply;
 mod crud;
+mod disk;
 mod faults;
+mod hostile;
 mod limits;
 mod props;
 mod shown;

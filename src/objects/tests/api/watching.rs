@@ -134,6 +134,76 @@ async fn objects_come_and_go_for_those_who_follow_a_label() {
 }
 
 #[tokio::test]
+async fn who_follows_a_label_hears_of_an_end_that_takes_the_label_too() {
+    let home = Home::new();
+    let mut held = policy("held");
+    held["metadata"]["labels"] = json!({"team": "a"});
+    held["metadata"]["finalizers"] = json!(["relay.dev/x"]);
+    home.made(POLICIES, &held).await;
+    let held = at(POLICIES, "held");
+    home.delete(&held).await;
+    let start = version(&home.get(POLICIES).await.1);
+    let path = format!("{POLICIES}?watch=1&labelSelector=team%3Da&resourceVersion={start}");
+    let mut follows = home.watch(&path).await;
+    home.merge(
+        &held,
+        &json!({"metadata": {"labels": null, "finalizers": null}}),
+    )
+    .await;
+    assert_eq!(home.get(&held).await.0, 404);
+    assert_eq!(
+        follows.brief().await,
+        ("DELETED".to_owned(), "held".to_owned())
+    );
+    let mut later = home.watch(&path).await;
+    assert_eq!(
+        later.brief().await,
+        ("DELETED".to_owned(), "held".to_owned()),
+        "read from the tables"
+    );
+}
+
+#[tokio::test]
+async fn an_object_that_loses_its_label_goes_as_it_was_at_its_new_version() {
+    let home = Home::new();
+    let mut one = policy("one");
+    one["metadata"]["labels"] = json!({"team": "a"});
+    let made = home.made(POLICIES, &one).await;
+    let path = format!(
+        "{POLICIES}?watch=1&labelSelector=team%3Da&resourceVersion={}",
+        version(&made)
+    );
+    let mut follows = home.watch(&path).await;
+    let (_, now) = home
+        .merge(
+            &at(POLICIES, "one"),
+            &json!({"metadata": {"labels": {"team": "b"}}}),
+        )
+        .await;
+    let mut later = home.watch(&path).await;
+    for watch in [&mut follows, &mut later] {
+        let event = watch.next().await.unwrap();
+        assert_eq!(event["type"], "DELETED");
+        assert_eq!(event["object"]["metadata"]["labels"]["team"], "a");
+        assert_eq!(version(&event["object"]), version(&now));
+    }
+}
+
+#[tokio::test]
+async fn a_watch_without_initial_events_begins_now() {
+    let home = Home::new();
+    home.made(POLICIES, &policy("before")).await;
+    let path =
+        format!("{POLICIES}?watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan");
+    let mut watch = home.watch(&path).await;
+    home.made(POLICIES, &policy("after")).await;
+    assert_eq!(
+        watch.brief().await,
+        ("ADDED".to_owned(), "after".to_owned())
+    );
+}
+
+#[tokio::test]
 async fn bookmarks_come_at_their_time_and_a_watch_ends_in_its_own() {
     assert_eq!(
         ObjectStoreOptions::default().bookmarks,

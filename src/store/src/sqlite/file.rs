@@ -56,19 +56,63 @@ pub fn open(
     layout: &Layout,
     now: Timestamp,
 ) -> Result<(File, Vec<Notice>), OpenError> {
-    let refused = |reason: String| OpenError::File {
-        path: path.to_owned(),
-        reason,
-    };
-    let told = |error: io::Error| refused(error.to_string());
-    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        // Nor are its permissions ours to change.
-        return Err(refused("it is not a file".to_owned()));
-    }
-    make_folder(path).map_err(told)?;
+    let told = |error: io::Error| refused(path, error.to_string());
+    make_place(path)?;
     // Of two processes that find a damaged file, one renames it and the other then finds a good one.
     let gate = Gate::new(path).map_err(told)?;
     let _turn = gate.enter().map_err(told)?;
+    make_usable(path, layout, now)
+}
+
+/// That no other process opens a file, for as long as this is kept.
+#[derive(Debug)]
+pub struct SoleUse {
+    _gate: Gate,
+}
+
+/// Opens a file as [`open`] does, for this process alone; nothing when another one has it and does not let go of it within
+/// `patience`.
+///
+/// # Errors
+/// When file or folder cannot be made, read or written.
+pub fn open_alone(
+    path: &Path,
+    layout: &Layout,
+    now: Timestamp,
+    patience: Duration,
+) -> Result<Option<(File, Vec<Notice>, SoleUse)>, OpenError> {
+    let told = |error: io::Error| refused(path, error.to_string());
+    make_place(path)?;
+    let gate = Gate::new(path).map_err(told)?;
+    if !gate.take_within(patience).map_err(told)? {
+        return Ok(None);
+    }
+    let (file, notices) = make_usable(path, layout, now)?;
+    Ok(Some((file, notices, SoleUse { _gate: gate })))
+}
+
+fn refused(path: &Path, reason: String) -> OpenError {
+    OpenError::File {
+        path: path.to_owned(),
+        reason,
+    }
+}
+
+fn make_place(path: &Path) -> Result<(), OpenError> {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        // Nor are its permissions ours to change.
+        return Err(refused(path, "it is not a file".to_owned()));
+    }
+    make_folder(path).map_err(|error| refused(path, error.to_string()))
+}
+
+/// The rest of opening, once no other process is at it.
+fn make_usable(
+    path: &Path,
+    layout: &Layout,
+    now: Timestamp,
+) -> Result<(File, Vec<Notice>), OpenError> {
+    let refused = |reason: String| refused(path, reason);
     let mut notices = Vec::new();
     if let Err(unusable) = inspect(path, layout) {
         notices.push(set_aside(path, unusable, now).map_err(refused)?);
@@ -100,6 +144,7 @@ fn make_folder(path: &Path) -> io::Result<()> {
 
 /// Where processes that want to write to the same file take turns: whoever has entered is the next to write. Without it,
 /// one that writes all the time takes the file again before another, which only looks now and then, finds it free.
+#[derive(Debug)]
 pub(super) struct Gate(fs::File);
 
 /// The right to be next; ends when it is dropped.
@@ -112,18 +157,23 @@ impl Gate {
 
     /// Waits for the ones before, but not for ever.
     pub(super) fn enter(&self) -> io::Result<Turn<'_>> {
-        let until = Instant::now() + BUSY;
+        if self.take_within(BUSY)? {
+            return Ok(Turn(&self.0));
+        }
+        Err(io::Error::other(
+            "another process is about to write to it and does not end",
+        ))
+    }
+
+    fn take_within(&self, patience: Duration) -> io::Result<bool> {
+        let until = Instant::now() + patience;
         loop {
             match self.0.try_lock() {
-                Ok(()) => return Ok(Turn(&self.0)),
+                Ok(()) => return Ok(true),
                 Err(TryLockError::WouldBlock) if Instant::now() < until => {
                     std::thread::sleep(LOOK_AGAIN);
                 }
-                Err(TryLockError::WouldBlock) => {
-                    return Err(io::Error::other(
-                        "another process is about to write to it and does not end",
-                    ));
-                }
+                Err(TryLockError::WouldBlock) => return Ok(false),
                 Err(TryLockError::Error(error)) => return Err(error),
             }
         }

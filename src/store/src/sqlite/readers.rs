@@ -13,6 +13,8 @@ use crate::sql::Read;
 
 /// Reads that may wait for each thread.
 const WAITING_PER_THREAD: usize = 256;
+/// What a connection keeps of the file in memory, in KiB.
+const CACHE_KIB: u32 = 8_192;
 
 type Job = Box<dyn FnOnce(&mut File) + Send>;
 
@@ -30,6 +32,14 @@ impl Readers {
     /// # Errors
     /// When the file cannot be opened again, or the system has no thread for us.
     pub fn start(path: &Path, threads: usize) -> Result<Self, OpenError> {
+        Self::start_with_cache(path, threads, CACHE_KIB)
+    }
+
+    /// As [`start`](Self::start), where each connection keeps at most so many KiB of the file in memory.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_with_cache(path: &Path, threads: usize, kib: u32) -> Result<Self, OpenError> {
         let threads = threads.max(1);
         let (jobs, queue) = mpsc::sync_channel::<Job>(threads * WAITING_PER_THREAD);
         let queue = Arc::new(Mutex::new(queue));
@@ -41,6 +51,10 @@ impl Readers {
             };
             let mut file = File::connect(path).map_err(told)?;
             file.set_up().map_err(told)?;
+            // A negative size is one in KiB.
+            file.raw
+                .pragma_update(None, "cache_size", -i64::from(kib))
+                .map_err(told)?;
             let queue = queue.clone();
             let thread = std::thread::Builder::new()
                 .name(format!("store-reader-{number}"))

@@ -31,7 +31,8 @@ async fn a_port_asks_for_the_token_and_a_socket_does_not() {
     let socket = router(service_fn(echo), Caller::SameUser, shutdown.clone());
     let right = format!("Bearer {}", token.text());
     let right = right.as_str();
-    let rows: &[(&str, &[(&str, &str)], StatusCode)] = &[
+    type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], StatusCode);
+    let rows: &[Row<'_>] = &[
         (
             "no token",
             &[("host", "127.0.0.1:4748")],
