@@ -130,7 +130,7 @@ def edits(daemon, count, requests):
                 break
             if before is None and number == 1:
                 status, stored = daemon.object(objects, "GET", "/default")
-                if stored["status"].get("acceptedGeneration") == stored["metadata"]["generation"] \
+                if stored.get("status", {}).get("acceptedGeneration") == stored["metadata"]["generation"] \
                         and stored["status"].get("acceptedRevision") == revision:
                     break
             if time.monotonic() - began > 20:

@@ -30,6 +30,11 @@ impl Laptop {
         Self { home, daemon, side }
     }
 
+    /// Its router.
+    pub(crate) fn router(&self) -> &Router {
+        &self.daemon
+    }
+
     /// Where its kubeconfig is.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.home.path().join("daemon/kubeconfig")

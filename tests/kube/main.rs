@@ -22,6 +22,7 @@ mod programs;
 mod redact;
 mod relayctl;
 mod remote;
+mod same_files;
 mod story;
 mod talk;
 mod target;

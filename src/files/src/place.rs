@@ -89,13 +89,19 @@ impl Places {
 }
 
 /// Start time of a process in clock ticks since boot (field 22 of `/proc/<pid>/stat`), if it lives. A number that was
-/// given to another process meanwhile has another start time.
+/// given to another process meanwhile has another start time; one that ended and whose parent has not noticed, as in a
+/// container without an init, lives no more.
 #[must_use]
 pub fn process_start(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field is the program's name in parentheses and may hold anything, spaces and parentheses too.
     let (_, fields) = stat.rsplit_once(") ")?;
-    fields.split(' ').nth(19)?.parse().ok()
+    let mut fields = fields.split(' ');
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -148,7 +154,18 @@ mod tests {
 
     #[test]
     fn knows_when_this_process_started() {
-        assert!(process_start(std::process::id()).is_some());
+        let own = process_start(std::process::id()).unwrap();
+        assert_eq!(process_start(std::process::id()), Some(own));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        // It ends, and nobody waits for it yet.
+        while process_start(child.id()).is_some() {
+            assert!(
+                std::time::Instant::now() < deadline,
+                "a zombie counts as alive"
+            );
+        }
+        child.wait().unwrap();
         assert_eq!(process_start(u32::MAX), None);
     }
 }

@@ -25,9 +25,6 @@ pub(crate) struct Process {
 impl Process {
     /// Whether it is the one that was meant, and still there.
     pub(crate) fn lives(self) -> bool {
-        if is_zombie(self.pid) {
-            return false;
-        }
         match (process_start(self.pid), self.start) {
             (Some(now), Some(then)) => now == then,
             (found, None) => found.is_some(),
@@ -133,13 +130,6 @@ pub(crate) fn holder(places: &Places) -> Option<u32> {
     let pid: u32 = note.text.trim().parse().ok()?;
     let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     is_relayd(&program).then_some(pid)
-}
-
-/// One that ended and whose parent has not noticed, as in a container without an init.
-fn is_zombie(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ")
-        .is_some_and(|(_, rest)| rest.starts_with('Z'))
 }
 
 fn is_relayd(program: &Path) -> bool {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use files::{Places, process_start};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{State, holder, is_zombie, look};
+use super::{State, holder, look};
 use crate::error::CliError;
 use api::exit::Exit;
 
@@ -53,7 +53,7 @@ pub(crate) fn stop(places: &Places, patience: Option<Duration>) -> Result<Stoppe
         return Ok(Stopped::Told(pid));
     };
     let began = Instant::now();
-    while process_start(pid) == Some(start) && !is_zombie(pid) {
+    while process_start(pid) == Some(start) {
         if began.elapsed() >= patience {
             let line = format!(
                 "`relayd local` (process {pid}) was told to end and has not within {patience:?}"
