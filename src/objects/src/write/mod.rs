@@ -240,7 +240,7 @@ fn other_namespace() -> Failure {
     )
 }
 
-/// What an invalid object is called: by the kind that it says it is of.
+/// What an invalid object is called: by the kind and group that it says it is of.
 fn refuse_if_any(call: &Call<'_>, object: &Value, causes: &[Cause]) -> Result<(), Failure> {
     if causes.is_empty() {
         return Ok(());
@@ -248,6 +248,8 @@ fn refuse_if_any(call: &Call<'_>, object: &Value, causes: &[Cause]) -> Result<()
     let mut about = call.resource.about_kind(metadata::text(object, "name"));
     if call.resource.nature == Nature::Custom {
         about.kind = metadata::of_type(object, "kind");
+        let group = metadata::of_type(object, "apiVersion").split_once('/');
+        about.group = group.map_or("", |(group, _)| group);
     }
     Err(Failure::invalid(about, causes))
 }
