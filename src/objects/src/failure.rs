@@ -163,6 +163,12 @@ impl Failure {
             .retry_after(1)
     }
 
+    /// The same, where what has the name will be gone soon.
+    pub(crate) fn while_deleting(mut self) -> Self {
+        self.message = format!("object is being deleted: {}", self.message);
+        self
+    }
+
     /// 409 with a reason of its own.
     pub(crate) fn conflict(about: About<'_>, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {about}: {why}");

@@ -158,13 +158,7 @@ impl Operation {
     ) -> Result<Value, Failure> {
         match (self.part, &self.resource.definition.scale) {
             (Part::Scale, Some(scale)) => write::scale::update(call, scale, current, object),
-            _ => {
-                let unknown = self.resource.definition.unknown_fields(object);
-                if !unknown.is_empty() {
-                    return Err(Failure::bad_request(write::strict_message(&unknown)));
-                }
-                write::replace(call, current, object.clone())
-            }
+            _ => write::replace(call, current, object.clone()),
         }
     }
 
@@ -201,12 +195,17 @@ impl Operation {
         let was_generated = self.name.is_empty()
             && matches!(&self.action, Action::Create(sent) if metadata::text(sent, "name").is_empty());
         let taken = all.get(&self.resource.key, &self.namespace, &name)?;
-        if taken.is_some() {
+        if let Some(taken) = taken {
             let about = self.resource.about(&name);
-            return Err(if was_generated {
-                Failure::generated_name_taken(about).into()
+            let failure = if was_generated {
+                Failure::generated_name_taken(about)
             } else {
-                Failure::already_exists(about).into()
+                Failure::already_exists(about)
+            };
+            return Err(if metadata::is_deleting(&taken) {
+                failure.while_deleting().into()
+            } else {
+                failure.into()
             });
         }
         let change = all.put(

@@ -72,7 +72,12 @@ impl Resource {
     pub(crate) fn about_kind<'a>(&'a self, name: &'a str) -> About<'a> {
         About {
             kind: &self.definition.kind,
-            ..self.about(name)
+            // Kubernetes checks events in the version without a group.
+            group: match self.nature {
+                Nature::Event => "",
+                _ => &self.definition.group,
+            },
+            name,
         }
     }
 
@@ -210,7 +215,10 @@ fn resource(document: &Value, nature: Nature, view: View) -> Result<Resource, De
     let shape = match nature {
         Nature::Custom => Shape::of_schema(&definition.open_api),
         Nature::Revision => Shape::untyped().with_whole_field("data"),
-        Nature::Namespace | Nature::Event => Shape::untyped(),
+        Nature::Namespace => Shape::untyped(),
+        Nature::Event => ["regarding", "involvedObject", "related"]
+            .into_iter()
+            .fold(Shape::untyped(), Shape::with_whole_field),
     };
     Ok(Resource {
         shape: shape.with_status(status),

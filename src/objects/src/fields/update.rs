@@ -148,7 +148,8 @@ impl Step<'_> {
         _now: Timestamp,
     ) -> Result<Managed, String> {
         let (managed, changes) = self.changes(managed, api_version)?;
-        if changes.written().intersection(&managed.all()).is_empty() {
+        let touched = changes.written().union(&changes.removed);
+        if touched.intersection(&managed.all()).is_empty() {
             return Ok(managed);
         }
         let time = managed.get(identity).and_then(|entry| entry.time);

@@ -7,9 +7,10 @@ use http::{HeaderMap, Method, Response, header};
 use serde_json::{Value, json};
 
 use super::body::{self, ObjectBody};
+use super::delete_options;
 use super::path::Objects;
 use super::protobuf;
-use super::query::{self, Query};
+use super::query::{self, Options, Query};
 use super::read::{self, Shown};
 use super::selector::Selection;
 use crate::catalog::Nature;
@@ -17,7 +18,7 @@ use crate::failure::Failure;
 use crate::fields::Force;
 use crate::operation::{Action, Done, Operation, Run};
 use crate::store::Inner;
-use crate::write::{DeleteOptions, Part, Patch, metadata};
+use crate::write::{DeleteOptions, Part, Patch, cannot_be_handled, metadata};
 
 /// What a method means for a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,16 +64,18 @@ impl Write<'_> {
     ) -> Result<Response<ObjectBody>, Failure> {
         match verb {
             Verb::Create => {
+                let run = self.query.run(Options::Create)?;
                 let object = self.new_object(sent)?;
-                self.one(Action::Create(object)).await
+                self.one(Action::Create(object), run).await
             }
             Verb::Replace => {
-                let object = body::parse(self.headers, sent)?;
-                self.one(Action::Replace(object)).await
+                let run = self.query.run(Options::Update)?;
+                let object = self.whole(sent)?;
+                self.one(Action::Replace(object), run).await
             }
             Verb::Patch => {
-                let action = self.patch(sent)?;
-                self.one(action).await
+                let (action, run) = self.patch(sent)?;
+                self.one(action, run).await
             }
             Verb::Delete => {
                 let (options, run) = self.delete_options(sent)?;
@@ -88,12 +91,26 @@ impl Write<'_> {
     fn new_object(&self, sent: &Bytes) -> Result<Value, Failure> {
         let is_protobuf = body::media_type(self.headers) == "application/vnd.kubernetes.protobuf";
         if !is_protobuf || self.objects.resource.nature != Nature::Namespace {
-            return body::parse(self.headers, sent);
+            return self.whole(sent);
         }
         protobuf::namespace(sent).ok_or_else(|| {
             Failure::bad_request(
                 "the body is no Namespace in protobuf with a name, labels and annotations alone; send it as JSON",
             )
+        })
+    }
+
+    /// An object that was sent. One that names a key twice says what it is nevertheless, and is told by that.
+    fn whole(&self, sent: &Bytes) -> Result<Value, Failure> {
+        body::parse(self.headers, sent).map_err(|failure| {
+            if failure.code != 400 || !failure.message.starts_with("strict") {
+                return failure;
+            }
+            let definition = &self.objects.resource.definition;
+            match serde_json::from_slice(sent) {
+                Ok(object) => cannot_be_handled(definition, &object, &failure.message),
+                Err(_) => failure,
+            }
         })
     }
 
@@ -111,9 +128,9 @@ impl Write<'_> {
         }
     }
 
-    async fn one(self, action: Action) -> Result<Response<ObjectBody>, Failure> {
+    async fn one(self, action: Action, run: Run) -> Result<Response<ObjectBody>, Failure> {
         let name = self.objects.name.clone().unwrap_or_default();
-        let operation = self.operation(&name, action, self.query.run);
+        let operation = self.operation(&name, action, run);
         let done = (self.inner.queue)
             .run(move |all| operation.run(all))
             .await?;
@@ -125,17 +142,22 @@ impl Write<'_> {
         Ok(super::json(code, &shown))
     }
 
-    fn patch(&self, sent: &Bytes) -> Result<Action, Failure> {
+    fn patch(&self, sent: &Bytes) -> Result<(Action, Run), Failure> {
         let is_custom = self.objects.resource.nature == Nature::Custom;
         let media_type = body::media_type(self.headers);
         let is_apply = media_type == "application/apply-patch+yaml";
-        query::patch_options(&self.query, is_apply)?;
+        let options = if is_apply {
+            Options::Apply
+        } else {
+            Options::Patch
+        };
+        let run = self.query.run(options)?;
         let decoded = || body::json(sent).map_err(patch_error);
-        match media_type {
-            "application/json-patch+json" => Ok(Action::Patch(Patch::Json(decoded()?))),
-            "application/merge-patch+json" => Ok(Action::Patch(Patch::Merge(decoded()?))),
+        let action = match media_type {
+            "application/json-patch+json" => Action::Patch(Patch::Json(decoded()?)),
+            "application/merge-patch+json" => Action::Patch(Patch::Merge(decoded()?)),
             "application/strategic-merge-patch+json" if !is_custom => {
-                Ok(Action::Patch(Patch::Strategic(decoded()?)))
+                Action::Patch(Patch::Strategic(decoded()?))
             }
             "application/apply-patch+yaml" if self.objects.part != Part::Scale => {
                 let config = body::yaml(sent)?;
@@ -145,15 +167,18 @@ impl Write<'_> {
                     ));
                 }
                 let force = self.query.force.unwrap_or(Force::No);
-                Ok(Action::Apply { config, force })
+                Action::Apply { config, force }
             }
-            _ => Err(Failure::unsupported_media_type(if is_custom {
-                "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
-            } else {
-                "application/json-patch+json, application/merge-patch+json, \
-                 application/strategic-merge-patch+json, application/apply-patch+yaml"
-            })),
-        }
+            _ => {
+                return Err(Failure::unsupported_media_type(if is_custom {
+                    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+                } else {
+                    "application/json-patch+json, application/merge-patch+json, \
+                     application/strategic-merge-patch+json, application/apply-patch+yaml"
+                }));
+            }
+        };
+        Ok((action, run))
     }
 
     /// Who writes: what the client says, else its program.
@@ -174,46 +199,12 @@ impl Write<'_> {
     }
 
     fn delete_options(&self, sent: &Bytes) -> Result<(DeleteOptions, Run), Failure> {
-        let options = if sent.is_empty() {
+        let body = if sent.is_empty() {
             Value::Null
         } else {
             body::parse(self.headers, sent)?
         };
-        if !options.is_null() && !options.is_object() {
-            return Err(Failure::bad_request(
-                "decoded object cannot be converted to DeleteOptions",
-            ));
-        }
-        let policy = option_text(&options, "propagationPolicy")?;
-        let policy = policy.or_else(|| self.query.propagation.clone());
-        let mut orphan = query::is_orphaning(policy.as_deref())?;
-        orphan |= match &options["orphanDependents"] {
-            Value::Null => false,
-            Value::Bool(orphan) => *orphan,
-            _ => return Err(mistyped_option("orphanDependents", "bool")),
-        };
-        let run = match &options["dryRun"] {
-            Value::Null => self.query.run,
-            Value::Array(words) if words.is_empty() => self.query.run,
-            Value::Array(words) if words.iter().all(|word| word == "All") => Run::Dry,
-            Value::Array(_) => {
-                return Err(Failure::bad_request(format!(
-                    "dryRun: Unsupported value: {}: supported values: \"All\"",
-                    options["dryRun"]
-                )));
-            }
-            _ => return Err(mistyped_option("dryRun", "[]string")),
-        };
-        let preconditions = &options["preconditions"];
-        if !preconditions.is_null() && !preconditions.is_object() {
-            return Err(mistyped_option("preconditions", "v1.Preconditions"));
-        }
-        let asked = DeleteOptions {
-            uid: option_text(preconditions, "uid")?,
-            resource_version: option_text(preconditions, "resourceVersion")?,
-            orphan,
-        };
-        Ok((asked, run))
+        delete_options::read(&body, &self.query)
     }
 
     async fn delete(
@@ -277,21 +268,6 @@ impl Write<'_> {
         let shown = read::many(self.inner, &self.objects, &metadata, &deleted, self.view);
         Ok(super::json(200, &shown))
     }
-}
-
-/// An option that is a text. One of another type must not count as none: a delete would do more than it was asked for.
-fn option_text(options: &Value, name: &str) -> Result<Option<String>, Failure> {
-    match &options[name] {
-        Value::Null => Ok(None),
-        Value::String(text) => Ok(Some(text.clone())),
-        _ => Err(mistyped_option(name, "string")),
-    }
-}
-
-fn mistyped_option(name: &str, wanted: &str) -> Failure {
-    Failure::bad_request(format!(
-        "json: cannot unmarshal the value of DeleteOptions.{name} into a value of type {wanted}"
-    ))
 }
 
 /// A patch that does not parse is said to be one.

@@ -4,6 +4,7 @@ mod accept;
 mod body;
 mod change;
 mod continuation;
+mod delete_options;
 mod discovery;
 mod documents;
 mod json_path;

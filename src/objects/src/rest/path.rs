@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::documents::Document;
-use crate::catalog::{Catalog, Resource, Scope};
+use crate::catalog::{Catalog, Nature, Resource, Scope};
 use crate::failure::Failure;
 use crate::write::Part;
 
@@ -129,6 +129,10 @@ fn objects(
         None => Part::Whole,
         Some("status") if definition.has_status => Part::Status,
         Some("scale") if definition.scale.is_some() => Part::Scale,
+        Some(_) if resource.nature == Nature::Custom => {
+            let about = resource.about(name.as_deref().unwrap_or_default());
+            return Err(Failure::not_found(about));
+        }
         Some(_) => return Err(Failure::no_such_path()),
     };
     let fits = match resource.scope {

@@ -1,5 +1,7 @@
 //! The options of a request, from its query. Go's rules: a flag is on unless it is empty, `0` or `false`.
 
+use serde_json::Value;
+
 use crate::failure::{About, Failure};
 use crate::fields::Force;
 use crate::operation::Run;
@@ -28,7 +30,9 @@ pub(super) struct Query {
     pub(super) fields: String,
     pub(super) manager: String,
     pub(super) force: Option<Force>,
-    pub(super) run: Run,
+    /// Words of `dryRun`.
+    dry_run: Vec<String>,
+    field_validation: String,
     /// How much of an object a row of a table has: `None`, `Metadata` or `Object`.
     pub(super) include_object: String,
     pub(super) propagation: Option<String>,
@@ -53,7 +57,8 @@ impl Query {
             fields: String::new(),
             manager: String::new(),
             force: None,
-            run: Run::Real,
+            dry_run: Vec::new(),
+            field_validation: String::new(),
             include_object: String::new(),
             propagation: None,
         };
@@ -77,19 +82,84 @@ impl Query {
                 "force" => {
                     query.force = Some(if flag(&value) { Force::Yes } else { Force::No });
                 }
-                // Said twice, it is a dry run if either says so.
-                "dryRun" if dry_run(&value)? == Run::Dry => query.run = Run::Dry,
-                "dryRun" => {}
-                "fieldValidation" => field_validation(&value)?,
+                "dryRun" => query
+                    .dry_run
+                    .extend(Some(value).filter(|word| !word.is_empty())),
+                "fieldValidation" => query.field_validation = value,
                 "includeObject" => query.include_object = value,
                 "propagationPolicy" => query.propagation = Some(value),
                 // What we do not know may be of a later version, as for the API server.
                 _ => {}
             }
         }
-        field_manager(&query.manager)?;
         Ok(query)
     }
+
+    /// What options of a delete that has none in its body say.
+    pub(super) fn dry_run(&self) -> &[String] {
+        &self.dry_run
+    }
+
+    /// Whether a write is only tried, if its options are good ones.
+    pub(super) fn run(&self, options: Options) -> Result<Run, Failure> {
+        let mut causes = Vec::new();
+        let apply = options == Options::Apply;
+        if apply && self.manager.is_empty() {
+            causes.push(Cause::without_value(
+                CauseReason::Required,
+                "fieldManager".to_owned(),
+                "is required for apply patch",
+            ));
+        }
+        if options == Options::Patch && self.force.is_some() {
+            causes.push(Cause::without_value(
+                CauseReason::Forbidden,
+                "force".to_owned(),
+                "may not be specified for non-apply patch",
+            ));
+        }
+        check_manager(&self.manager, &mut causes);
+        causes.extend(unknown_words(&self.dry_run));
+        check_validation(&self.field_validation, &mut causes);
+        if !causes.is_empty() {
+            return Err(Failure::invalid(about(options.kind()), &causes));
+        }
+        Ok(run(&self.dry_run))
+    }
+}
+
+/// Whose options a query has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Options {
+    Create,
+    Update,
+    Patch,
+    Apply,
+}
+
+impl Options {
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::Create => "CreateOptions",
+            Self::Update => "UpdateOptions",
+            Self::Patch | Self::Apply => "PatchOptions",
+        }
+    }
+}
+
+/// What words of `dryRun` say that are all known.
+pub(super) fn run(words: &[String]) -> Run {
+    if words.is_empty() {
+        Run::Real
+    } else {
+        Run::Dry
+    }
+}
+
+/// What is wrong with the words of `dryRun`.
+pub(super) fn unknown_words(words: &[String]) -> Option<Cause> {
+    let known = words.iter().all(|word| word == "All");
+    (!known).then(|| not_supported("dryRun", &words.into(), &["All"]))
 }
 
 fn flag(value: &str) -> bool {
@@ -105,7 +175,7 @@ fn number(value: &str) -> Result<i64, Failure> {
 }
 
 /// What options are called in refusals.
-const fn about(kind: &'static str) -> About<'static> {
+pub(super) const fn about(kind: &'static str) -> About<'static> {
     About {
         group: "meta.k8s.io",
         kind,
@@ -113,15 +183,15 @@ const fn about(kind: &'static str) -> About<'static> {
     }
 }
 
-fn unsupported(kind: &'static str, field: &str, value: &str, supported: &[&str]) -> Failure {
+/// A cause that names the words which would do.
+pub(super) fn not_supported(field: &str, value: &Value, supported: &[&str]) -> Cause {
     let supported: Vec<String> = supported.iter().map(|text| format!("{text:?}")).collect();
-    let cause = Cause::with_value(
+    Cause::with_value(
         CauseReason::NotSupported,
         field.to_owned(),
-        &value.into(),
+        value,
         &format!("supported values: {}", supported.join(", ")),
-    );
-    Failure::invalid(about(kind), &[cause])
+    )
 }
 
 fn version_match(value: &str) -> Result<Match, Failure> {
@@ -129,38 +199,23 @@ fn version_match(value: &str) -> Result<Match, Failure> {
         "" => Ok(Match::Unset),
         "NotOlderThan" => Ok(Match::NotOlderThan),
         "Exact" => Ok(Match::Exact),
-        other => Err(unsupported(
-            "ListOptions",
-            "resourceVersionMatch",
-            other,
-            &["Exact", "NotOlderThan"],
-        )),
-    }
-}
-
-fn dry_run(value: &str) -> Result<Run, Failure> {
-    match value {
-        "" => Ok(Run::Real),
-        "All" => Ok(Run::Dry),
-        other => Err(unsupported("PatchOptions", "dryRun", other, &["All"])),
+        other => {
+            let supported = ["Exact", "NotOlderThan"];
+            let cause = not_supported("resourceVersionMatch", &other.into(), &supported);
+            Err(Failure::invalid(about("ListOptions"), &[cause]))
+        }
     }
 }
 
 /// Unknown fields are always errors here; what a client asks for must only be one of the words.
-fn field_validation(value: &str) -> Result<(), Failure> {
-    match value {
-        "" | "Ignore" | "Warn" | "Strict" => Ok(()),
-        other => Err(unsupported(
-            "PatchOptions",
-            "fieldValidation",
-            other,
-            &["", "Ignore", "Strict", "Warn"],
-        )),
+fn check_validation(value: &str, causes: &mut Vec<Cause>) {
+    const WORDS: [&str; 4] = ["", "Ignore", "Strict", "Warn"];
+    if !WORDS.contains(&value) {
+        causes.push(not_supported("fieldValidation", &value.into(), &WORDS));
     }
 }
 
-fn field_manager(value: &str) -> Result<(), Failure> {
-    let mut causes = Vec::new();
+fn check_manager(value: &str, causes: &mut Vec<Cause>) {
     let field = || "fieldManager".to_owned();
     if value.len() > MAX_MANAGER {
         let detail = format!("may not be more than {MAX_MANAGER} bytes");
@@ -178,28 +233,6 @@ fn field_manager(value: &str) -> Result<(), Failure> {
             &detail,
         ));
     }
-    if causes.is_empty() {
-        return Ok(());
-    }
-    Err(Failure::invalid(about("PatchOptions"), &causes))
-}
-
-/// An apply needs a manager; other patches have no force.
-pub(super) fn patch_options(query: &Query, is_apply: bool) -> Result<(), Failure> {
-    let cause = match (is_apply, query.manager.is_empty(), query.force) {
-        (true, true, _) => Cause::without_value(
-            CauseReason::Required,
-            "fieldManager".to_owned(),
-            "is required for apply patch",
-        ),
-        (false, _, Some(_)) => Cause::without_value(
-            CauseReason::Forbidden,
-            "force".to_owned(),
-            "may not be specified for non-apply patch",
-        ),
-        _ => return Ok(()),
-    };
-    Err(Failure::invalid(about("PatchOptions"), &[cause]))
 }
 
 /// What a list or a watch must not ask for at once.
@@ -265,20 +298,6 @@ pub(super) fn version(text: &str) -> Result<u64, Failure> {
     })
 }
 
-/// What happens to what a deleted object owns: whether it stays.
-pub(super) fn is_orphaning(policy: Option<&str>) -> Result<bool, Failure> {
-    match policy {
-        None | Some("" | "Background" | "Foreground") => Ok(false),
-        Some("Orphan") => Ok(true),
-        Some(other) => Err(unsupported(
-            "DeleteOptions",
-            "propagationPolicy",
-            other,
-            &["Foreground", "Background", "Orphan", "nil"],
-        )),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,7 +307,7 @@ mod tests {
         for (query, said) in [
             (
                 "dryRun=Some",
-                "PatchOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: \"Some\": supported values: \"All\"",
+                "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"",
             ),
             (
                 "resourceVersionMatch=Newest",
@@ -300,14 +319,35 @@ mod tests {
             ),
             (
                 "fieldManager=a%07",
-                "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Invalid value: \"a\\a\": invalid character U+0007 (at position 1)",
+                "CreateOptions.meta.k8s.io \"\" is invalid: fieldManager: Invalid value: \"a\\a\": invalid character U+0007 (at position 1)",
             ),
         ] {
-            assert_eq!(Query::parse(query).unwrap_err().message, said, "{query}");
+            let told = Query::parse(query).and_then(|query| query.run(Options::Create));
+            assert_eq!(told.unwrap_err().message, said, "{query}");
         }
         let query =
             Query::parse("watch=1&allowWatchBookmarks=true&limit=0&force=false&new=thing").unwrap();
         assert!(query.is_watch && query.wants_bookmarks);
         assert_eq!((query.limit, query.force), (None, Some(Force::No)));
+    }
+
+    #[test]
+    fn options_are_called_after_the_verb() {
+        for (text, options, wanted) in [
+            ("dryRun=All&dryRun=All", Options::Update, Ok(Run::Dry)),
+            ("dryRun=", Options::Update, Ok(Run::Real)),
+            ("force=true", Options::Create, Ok(Run::Real)),
+            ("force=true", Options::Patch, Err("PatchOptions")),
+            ("", Options::Apply, Err("PatchOptions")),
+            ("fieldValidation=x", Options::Update, Err("UpdateOptions")),
+        ] {
+            let told = Query::parse(text).unwrap().run(options);
+            match (told, wanted) {
+                (Err(failure), Err(kind)) => {
+                    assert!(failure.message.starts_with(kind), "{failure:?}")
+                }
+                (told, wanted) => assert_eq!(told.ok(), wanted.ok(), "{text}"),
+            }
+        }
     }
 }

@@ -170,10 +170,21 @@ impl Definition {
     }
 
     /// Paths of fields that the schema does not know, `spec.tiers[0].foo`, in the API server's order: metadata first,
-    /// the rest sorted as text.
+    /// the rest sorted as text. What is of another kind has no others than those of metadata; of a version that there is
+    /// not nothing is known.
     #[must_use]
     pub fn unknown_fields(&self, object: &Value) -> Vec<String> {
-        unknown::unknown_fields(&self.root, object)
+        if !self.is_of_kind(object) {
+            return unknown::in_metadata(object);
+        }
+        let (_, version) = group_and_version(object);
+        unknown::unknown_fields((version == self.version).then_some(&self.root), object)
+    }
+
+    /// Whether an object says that it is of this kind, in whatever version.
+    #[must_use]
+    pub fn is_of_kind(&self, object: &Value) -> bool {
+        object["kind"] == *self.kind && group_and_version(object).0 == self.group
     }
 
     /// Drops nulls that may not be there and fills in defaults, as the API server does when it reads an object.
@@ -199,7 +210,7 @@ impl Definition {
     ) -> Vec<Cause> {
         let wrong_kind = self.check_type_meta(new);
         if !wrong_kind.is_empty() {
-            return wrong_kind;
+            return self.check_lists_and_rules(new, old, wrong_kind);
         }
         let mut causes = earlier;
         let outcome = match old {
@@ -221,7 +232,7 @@ impl Definition {
     pub fn validate_status(&self, earlier: Vec<Cause>, new: &Value, old: &Value) -> Vec<Cause> {
         let wrong_kind = self.check_type_meta(new);
         if !wrong_kind.is_empty() {
-            return wrong_kind;
+            return self.check_lists_and_rules(new, Some(old), wrong_kind);
         }
         let mut causes = earlier;
         if let (Some(status), Some(node)) = (new.get("status"), self.root.properties.get("status"))
@@ -286,7 +297,7 @@ impl Definition {
         causes
     }
 
-    /// An object of another kind is refused for that alone.
+    /// An object of another kind is not looked at below its metadata, but by the rules.
     fn check_type_meta(&self, object: &Value) -> Vec<Cause> {
         let version = match self.group.as_str() {
             "" => self.version.clone(),
@@ -357,4 +368,10 @@ impl Definition {
             .first()
             .map(|cause| format!("{}: {}", cause.field, cause.message))
     }
+}
+
+/// The two parts of an object's `apiVersion`.
+fn group_and_version(object: &Value) -> (&str, &str) {
+    let api_version = object["apiVersion"].as_str().unwrap_or_default();
+    api_version.split_once('/').unwrap_or(("", api_version))
 }

@@ -112,7 +112,7 @@ fn exponent_form(value: f64, lowest: i32, highest: i32, width: Exponent) -> Stri
 }
 
 /// `json.Marshal`: keys sorted, no spaces, `<`, `>` and `&` escaped.
-pub(super) fn json(value: &Value) -> String {
+pub(crate) fn json(value: &Value) -> String {
     let mut out = String::new();
     write_json(&mut out, value);
     out

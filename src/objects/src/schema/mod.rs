@@ -24,6 +24,7 @@ mod unknown;
 pub use cause::{Cause, CauseReason};
 pub use definition::{Column, Definition, Scale};
 pub use error::DefinitionError;
+pub(crate) use unknown::in_metadata as unknown_metadata;
 
 #[cfg(test)]
 mod tests;

@@ -8,33 +8,35 @@ use super::object_meta;
 /// Always known at the root.
 pub(super) const TYPE_META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Unknown fields as the API server orders them: those of metadata, then the rest by their paths as text.
-pub(super) fn unknown_fields(root: &Node, object: &Value) -> Vec<String> {
+/// Unknown fields as the API server orders them: those of metadata, then the rest by their paths as text. Without a node
+/// none is known.
+pub(super) fn unknown_fields(root: Option<&Node>, object: &Value) -> Vec<String> {
     let mut found = Vec::new();
     if let Value::Object(map) = object {
         for (key, value) in map {
             if TYPE_META.contains(&key.as_str()) {
                 continue;
             }
-            field(
-                root,
-                key,
-                value,
-                &Trail {
-                    parent: None,
-                    step: Step::Key(key),
-                },
-                &mut found,
-            );
+            let trail = Trail {
+                parent: None,
+                step: Step::Key(key),
+            };
+            match root {
+                Some(root) => field(root, key, value, &trail, &mut found),
+                None => found.push(key.clone()),
+            }
         }
     }
     found.sort();
-    let mut all = object
-        .get("metadata")
-        .map(object_meta::unknown)
-        .unwrap_or_default();
+    let mut all = in_metadata(object);
     all.append(&mut found);
     all
+}
+
+/// Unknown fields of metadata.
+pub(crate) fn in_metadata(object: &Value) -> Vec<String> {
+    let metadata = object.get("metadata");
+    metadata.map(object_meta::unknown).unwrap_or_default()
 }
 
 /// Unknown fields of a part of an object, the paths from there.

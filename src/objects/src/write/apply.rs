@@ -49,6 +49,14 @@ fn merged(
     if let Some(said) = metadata::mistyped(config) {
         return Err(Failure::bad_request(format!("error decoding YAML: {said}")));
     }
+    // What is of no kind at all is for the fields to refuse.
+    let kind = metadata::of_type(config, "kind");
+    if !kind.is_empty() && kind != call.resource.definition.kind {
+        let api_version = metadata::of_type(config, "apiVersion");
+        let slash = if api_version.contains('/') { "" } else { "/" };
+        let said = format!("invalid object type: {slash}{api_version}, Kind={kind}");
+        return Err(Failure::bad_request(said));
+    }
     let shape = &call.resource.shape;
     let mut merged = fields::apply(shape, current, config, &call.writer(), force)
         .map_err(|error| refused(&error))?;

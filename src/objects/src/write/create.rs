@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 
-use super::{
-    Call, decode, in_namespace, metadata, names, nature, numbers, refuse_if_any, strict_message,
-};
+use super::{Call, decode, in_namespace, metadata, names, nature, numbers, refuse_if_any};
 use crate::catalog::Nature;
 use crate::failure::Failure;
 use crate::fields::record_update;
@@ -15,10 +13,6 @@ const MAX_GENERATED: usize = 58;
 
 /// The object to store for what a client sent.
 pub(crate) fn create(call: &Call<'_>, mut object: Value) -> Result<Value, Failure> {
-    let unknown = call.resource.definition.unknown_fields(&object);
-    if !unknown.is_empty() {
-        return Err(Failure::bad_request(strict_message(&unknown)));
-    }
     decode(call, &mut object)?;
     in_namespace(call, &mut object)?;
     let version = metadata::text(&object, "resourceVersion").to_owned();
@@ -26,7 +20,7 @@ pub(crate) fn create(call: &Call<'_>, mut object: Value) -> Result<Value, Failur
     let written = record_update(&call.resource.shape, None, &mut object, &call.writer());
     written.map_err(|error| Failure::internal(&error.to_string()))?;
     finish(call, &mut object)?;
-    if !version.is_empty() && version != "0" {
+    if version.parse().is_ok_and(|version: u64| version != 0) {
         return Err(Failure::plain(
             "resourceVersion should not be set on objects to be created",
         ));

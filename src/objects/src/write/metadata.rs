@@ -13,6 +13,11 @@ pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
+/// What an object says it is: its `kind` or `apiVersion`; empty where it does not.
+pub(crate) fn of_type<'a>(object: &'a Value, field: &str) -> &'a str {
+    object[field].as_str().unwrap_or_default()
+}
+
 /// The metadata, which is made if it is missing.
 pub(crate) fn of(object: &mut Value) -> &mut Map<String, Value> {
     if !object.is_object() {
@@ -78,7 +83,7 @@ pub(crate) fn mistyped(object: &Value) -> Option<String> {
     let metadata = match &object["metadata"] {
         Value::Null => return None,
         Value::Object(metadata) => metadata,
-        other => return Some(cannot_unmarshal(other, "", "v1.ObjectMeta")),
+        other => return Some(cannot_unmarshal(other, "v1.ObjectMeta")),
     };
     metadata
         .iter()
@@ -87,8 +92,7 @@ pub(crate) fn mistyped(object: &Value) -> Option<String> {
 }
 
 fn mistyped_field(field: &str, value: &Value) -> Option<String> {
-    let said =
-        |value: &Value, path: &str, wanted: &str| Some(cannot_unmarshal(value, path, wanted));
+    let said = |value: &Value, path: &str, wanted: &str| Some(of_meta(value, path, wanted));
     match field {
         "name" | "generateName" | "namespace" | "selfLink" | "uid" | "resourceVersion"
         | "creationTimestamp" | "deletionTimestamp" => match value {
@@ -130,11 +134,7 @@ fn mistyped_field(field: &str, value: &Value) -> Option<String> {
 
 fn mistyped_owner(owner: &Value) -> Option<String> {
     let Some(fields) = owner.as_object() else {
-        return Some(cannot_unmarshal(
-            owner,
-            "ownerReferences",
-            "v1.OwnerReference",
-        ));
+        return Some(of_meta(owner, "ownerReferences", "v1.OwnerReference"));
     };
     fields
         .iter()
@@ -146,25 +146,39 @@ fn mistyped_owner(owner: &Value) -> Option<String> {
                 _ => (true, ""),
             };
             let path = format!("ownerReferences.{field}");
-            (!good).then(|| cannot_unmarshal(value, &path, wanted))
+            (!good).then(|| of_meta(value, &path, wanted))
         })
 }
 
-fn cannot_unmarshal(value: &Value, path: &str, wanted: &str) -> String {
-    let found = match value {
+fn of_meta(value: &Value, path: &str, wanted: &str) -> String {
+    cannot_unmarshal_field(value, "ObjectMeta", path, wanted)
+}
+
+/// What Go says of a value that is none of a type.
+fn cannot_unmarshal(value: &Value, wanted: &str) -> String {
+    let found = found(value);
+    format!("json: cannot unmarshal {found} into Go value of type {wanted}")
+}
+
+/// The same of a field of a struct.
+pub(crate) fn cannot_unmarshal_field(value: &Value, of: &str, path: &str, wanted: &str) -> String {
+    let mut found = found(value).to_owned();
+    // A number that is none of the wanted is told.
+    if let (Value::Number(number), true) = (value, wanted.starts_with("int")) {
+        found = format!("{found} {number}");
+    }
+    format!("json: cannot unmarshal {found} into Go struct field {of}.{path} of type {wanted}")
+}
+
+const fn found(value: &Value) -> &'static str {
+    match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
         Value::Number(_) => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
-    };
-    if path.is_empty() {
-        return format!("json: cannot unmarshal {found} into Go value of type {wanted}");
     }
-    format!(
-        "json: cannot unmarshal {found} into Go struct field ObjectMeta.{path} of type {wanted}"
-    )
 }
 
 fn invalid(field: &str, value: &Value, detail: &str) -> Cause {
@@ -299,15 +313,19 @@ fn owners(object: &Value, wrong: &mut Vec<Cause>) {
     let mut controller = String::new();
     for owner in list {
         let of = |field: &str| owner[field].as_str().unwrap_or_default();
-        for (field, detail) in [
-            ("apiVersion", "version must not be empty"),
-            ("kind", "must not be empty"),
-            ("name", "must not be empty"),
-            ("uid", "must not be empty"),
+        let version = match of("apiVersion").split('/').collect::<Vec<_>>().as_slice() {
+            [version] | [_, version] => *version,
+            _ => "",
+        };
+        for (field, part, detail) in [
+            ("apiVersion", version, "version must not be empty"),
+            ("kind", of("kind"), "must not be empty"),
+            ("name", of("name"), "must not be empty"),
+            ("uid", of("uid"), "must not be empty"),
         ] {
-            if of(field).is_empty() {
+            if part.is_empty() {
                 let path = format!("ownerReferences.{field}");
-                wrong.push(invalid(&path, &"".into(), detail));
+                wrong.push(invalid(&path, &of(field).into(), detail));
             }
         }
         if (of("apiVersion"), of("kind")) == ("v1", "Event") {
@@ -402,7 +420,7 @@ mod tests {
             (
                 json!({"generation": 1.5}),
                 Some(
-                    "json: cannot unmarshal number into Go struct field ObjectMeta.generation of type int64",
+                    "json: cannot unmarshal number 1.5 into Go struct field ObjectMeta.generation of type int64",
                 ),
             ),
             (

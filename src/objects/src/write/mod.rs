@@ -4,6 +4,7 @@
 mod apply;
 mod create;
 mod delete;
+mod event;
 pub(crate) mod metadata;
 mod names;
 mod nature;
@@ -11,6 +12,7 @@ mod numbers;
 mod patch;
 mod replace;
 pub(crate) mod scale;
+mod typed;
 
 use serde_json::Value;
 
@@ -22,9 +24,9 @@ pub(crate) use patch::{Patch, patch};
 pub(crate) use replace::replace;
 
 use crate::catalog::{Nature, Resource, Scope};
-use crate::failure::Failure;
+use crate::failure::{About, Failure};
 use crate::fields::Writer;
-use crate::schema::Cause;
+use crate::schema::{Cause, CauseReason, Definition};
 
 /// The part of an object that a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,43 +86,104 @@ impl Call<'_> {
     }
 }
 
-/// Refuses what has fields of the wrong type in its metadata, or is of another version; fills what a kind of Kubernetes may
-/// leave out.
-fn decode(call: &Call<'_>, object: &mut Value) -> Result<(), Failure> {
-    let kind = &call.resource.definition.kind;
+/// Why what was sent is no object of the kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Unreadable {
+    /// It does not say what it is.
+    NoObject(String),
+    NoKind,
+    /// It says so, and is not.
+    Unfit(String),
+}
+
+/// Refuses what cannot be read as the kind at all: no kind, types of Go that it does not have, fields that nobody knows.
+fn read(call: &Call<'_>, object: &mut Value) -> Result<(), Unreadable> {
+    let definition = &call.resource.definition;
     if !object.is_object() {
         let said = "json: cannot unmarshal a value that is no object into Go value of type map[string]interface {}";
-        return Err(unrecognized(kind, said));
+        return Err(Unreadable::NoObject(said.to_owned()));
     }
     if call.resource.nature != Nature::Custom {
-        for (field, value) in [("apiVersion", call.api_version), ("kind", kind.as_str())] {
+        for (field, value) in [
+            ("apiVersion", call.api_version),
+            ("kind", definition.kind.as_str()),
+        ] {
             if object[field].as_str().unwrap_or_default().is_empty() {
                 object[field] = value.into();
             }
         }
     }
-    for (field, word) in [("kind", "Kind"), ("apiVersion", "apiVersion")] {
-        if object[field].as_str().unwrap_or_default().is_empty() {
-            return Err(unrecognized(kind, &format!("Object '{word}' is missing")));
-        }
+    if metadata::of_type(object, "kind").is_empty() {
+        return Err(Unreadable::NoKind);
     }
-    let sent = object["apiVersion"].as_str().unwrap_or_default();
+    if let Some(said) = metadata::mistyped(object) {
+        return Err(Unreadable::Unfit(said));
+    }
+    if call.resource.nature != Nature::Custom
+        && let Some(said) = typed::mistyped(call.resource, object)
+    {
+        return Err(Unreadable::Unfit(said));
+    }
+    let unknown = definition.unknown_fields(object);
+    if !unknown.is_empty() {
+        return Err(Unreadable::Unfit(strict_message(&unknown)));
+    }
+    metadata::tidy(object);
+    // What is of another kind, or of a version that there is not, has defaults of its own.
+    if definition.is_of_kind(object) && metadata::of_type(object, "apiVersion") == call.api_version
+    {
+        definition.default(object);
+    }
+    Ok(())
+}
+
+/// Reads what a client sent whole.
+fn decode(call: &Call<'_>, object: &mut Value) -> Result<(), Failure> {
+    read(call, object).map_err(|why| undecodable(&call.resource.definition, object, why))?;
+    let sent = metadata::of_type(object, "apiVersion");
     if sent != call.api_version {
         return Err(Failure::bad_request(format!(
             "the API version in the data ({sent}) does not match the expected API version ({})",
             call.api_version
         )));
     }
-    if let Some(said) = metadata::mistyped(object) {
-        let sent = object["kind"].as_str().unwrap_or_default();
-        return Err(Failure::bad_request(format!(
-            "{sent} in version {:?} cannot be handled as a {kind}: {said}",
-            call.resource.definition.version
-        )));
-    }
-    metadata::tidy(object);
-    call.resource.definition.default(object);
     Ok(())
+}
+
+fn undecodable(definition: &Definition, object: &Value, why: Unreadable) -> Failure {
+    match why {
+        Unreadable::NoObject(said) => unrecognized(&definition.kind, &said),
+        Unreadable::NoKind => unrecognized(&definition.kind, "Object 'Kind' is missing"),
+        Unreadable::Unfit(said) => cannot_be_handled(definition, object, &said),
+    }
+}
+
+/// 400 for what says that it is of a kind and does not fit it. Its words name the kind and version that were sent.
+pub(crate) fn cannot_be_handled(definition: &Definition, object: &Value, said: &str) -> Failure {
+    let api_version = metadata::of_type(object, "apiVersion");
+    let version = api_version.rsplit('/').next().unwrap_or_default();
+    Failure::bad_request(format!(
+        "{} in version {version:?} cannot be handled as a {}: {said}",
+        metadata::of_type(object, "kind"),
+        definition.kind
+    ))
+}
+
+/// 422 for a patch whose result cannot be read: the server checks the result, not the patch, and says so.
+fn unpatchable(patched: &Value, why: Unreadable) -> Failure {
+    let text = crate::schema::go_text::json(patched);
+    let said = match why {
+        Unreadable::NoKind => format!("Object 'Kind' is missing in '{text}'"),
+        Unreadable::NoObject(said) | Unreadable::Unfit(said) => said,
+    };
+    let field = "patch".to_owned();
+    let cause = Cause::with_value(CauseReason::Invalid, field, &text.into(), &said);
+    let nothing = About {
+        group: "",
+        kind: "",
+        name: "",
+    };
+    Failure::invalid(nothing, &[cause])
 }
 
 fn unrecognized(kind: &str, said: &str) -> Failure {
@@ -130,7 +193,7 @@ fn unrecognized(kind: &str, said: &str) -> Failure {
 }
 
 /// The message about fields that no schema knows.
-pub(crate) fn strict_message(unknown: &[String]) -> String {
+fn strict_message(unknown: &[String]) -> String {
     let each: Vec<String> = unknown
         .iter()
         .map(|path| format!("unknown field {path:?}"))
@@ -142,9 +205,7 @@ pub(crate) fn strict_message(unknown: &[String]) -> String {
 fn in_namespace(call: &Call<'_>, object: &mut Value) -> Result<(), Failure> {
     let sent = metadata::text(object, "namespace");
     if call.is_namespaced() && !sent.is_empty() && sent != call.namespace {
-        return Err(Failure::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
+        return Err(other_namespace());
     }
     let namespace = call.is_namespaced().then(|| call.namespace.into());
     metadata::put(object, "namespace", namespace);
@@ -153,6 +214,10 @@ fn in_namespace(call: &Call<'_>, object: &mut Value) -> Result<(), Failure> {
 
 /// Refuses an object of another name than the path's.
 fn named(call: &Call<'_>, object: &Value) -> Result<(), Failure> {
+    let namespace = metadata::text(object, "namespace");
+    if call.is_namespaced() && !namespace.is_empty() && namespace != call.namespace {
+        return Err(other_namespace());
+    }
     let sent = metadata::text(object, "name");
     if sent.is_empty() {
         return Err(Failure::bad_request(format!(
@@ -166,20 +231,25 @@ fn named(call: &Call<'_>, object: &Value) -> Result<(), Failure> {
             call.name
         )));
     }
-    let namespace = metadata::text(object, "namespace");
-    if call.is_namespaced() && !namespace.is_empty() && namespace != call.namespace {
-        return Err(Failure::bad_request(format!(
-            "the namespace of the object ({namespace}) does not match the namespace on the request ({})",
-            call.namespace
-        )));
-    }
     Ok(())
 }
 
+fn other_namespace() -> Failure {
+    Failure::bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request",
+    )
+}
+
+/// What an invalid object is called: by the kind and group that it says it is of.
 fn refuse_if_any(call: &Call<'_>, object: &Value, causes: &[Cause]) -> Result<(), Failure> {
     if causes.is_empty() {
         return Ok(());
     }
-    let name = metadata::text(object, "name");
-    Err(Failure::invalid(call.resource.about_kind(name), causes))
+    let mut about = call.resource.about_kind(metadata::text(object, "name"));
+    if call.resource.nature == Nature::Custom {
+        about.kind = metadata::of_type(object, "kind");
+        let group = metadata::of_type(object, "apiVersion").split_once('/');
+        about.group = group.map_or("", |(group, _)| group);
+    }
+    Err(Failure::invalid(about, causes))
 }

@@ -65,7 +65,8 @@ pub(crate) fn subdomain(value: &str, extent: Extent) -> Vec<String> {
     let value = trimmed(value, extent);
     let mut wrong = Vec::new();
     if value.len() > 253 {
-        wrong.push(at_most(253));
+        // The one limit of which Kubernetes says characters and counts bytes.
+        wrong.push("must be no more than 253 characters".to_owned());
     }
     if !value.split('.').all(is_label) {
         wrong.push(pattern(

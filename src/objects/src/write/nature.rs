@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::metadata;
-use crate::catalog::{Nature, Resource, View};
+use super::{event, metadata};
+use crate::catalog::{Nature, Resource};
 use crate::schema::{Cause, CauseReason};
 
 /// The label by which a namespace is selected.
@@ -42,15 +42,17 @@ pub(super) fn check(resource: &Resource, object: &Value) -> Vec<Cause> {
             }
             causes
         }
-        (Nature::Event, View::Stored) => event(object),
+        (Nature::Event, view) => event::check(view, object),
         _ => Vec::new(),
     }
 }
 
 /// What is wrong with a change.
 pub(super) fn check_change(resource: &Resource, new: &Value, old: &Value) -> Vec<Cause> {
-    if resource.nature != Nature::Revision {
-        return Vec::new();
+    match resource.nature {
+        Nature::Event => return event::check_change(resource.view, new, old),
+        Nature::Revision => {}
+        Nature::Custom | Nature::Namespace => return Vec::new(),
     }
     let mut causes = revision(new);
     if new["data"] != old["data"] {
@@ -76,48 +78,4 @@ fn revision(object: &Value) -> Vec<Cause> {
         )
     };
     negative.then(cause).into_iter().collect()
-}
-
-fn event(object: &Value) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    for field in [
-        "eventTime",
-        "reportingController",
-        "reportingInstance",
-        "action",
-        "reason",
-    ] {
-        if object[field].as_str().unwrap_or_default().is_empty() {
-            causes.push(required(field, ""));
-        }
-    }
-    for (field, limit) in [
-        ("reportingInstance", 128),
-        ("action", 128),
-        ("reason", 128),
-        ("note", 1024),
-    ] {
-        let value = &object[field];
-        if value.as_str().unwrap_or_default().len() > limit {
-            let detail = format!("can have at most {limit} characters");
-            let path = field.to_owned();
-            causes.push(Cause::with_value(
-                CauseReason::Invalid,
-                path,
-                value,
-                &detail,
-            ));
-        }
-    }
-    if !matches!(object["type"].as_str(), Some("Normal" | "Warning")) {
-        let path = "type".to_owned();
-        let detail = "has invalid value: ";
-        causes.push(Cause::with_value(
-            CauseReason::Invalid,
-            path,
-            &object["type"],
-            detail,
-        ));
-    }
-    causes
 }

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::{Call, replace, strict_message};
-use crate::failure::{About, Failure};
+use super::replace::change;
+use super::{Call, named, read, unpatchable};
+use crate::failure::Failure;
 use crate::patch::{PatchError, json_patch, merge_patch};
-use crate::schema::{Cause, CauseReason};
 
 /// What a client wants changed.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,23 +46,10 @@ pub(crate) fn patch(
 ) -> Result<Value, Failure> {
     let current = current.ok_or_else(|| call.not_found())?;
     let patched = patch.on(current)?;
-    let unknown = call.resource.definition.unknown_fields(&patched);
-    if !unknown.is_empty() {
-        // The server checks the result, not the patch, and says so.
-        let cause = Cause::with_value(
-            CauseReason::Invalid,
-            "patch".to_owned(),
-            &patched.to_string().into(),
-            &strict_message(&unknown),
-        );
-        let nothing = About {
-            group: "",
-            kind: "",
-            name: "",
-        };
-        return Err(Failure::invalid(nothing, &[cause]));
-    }
-    replace(call, Some(current), patched)
+    let mut new = patched.clone();
+    read(call, &mut new).map_err(|why| unpatchable(&patched, why))?;
+    named(call, &new)?;
+    change(call, current, new)
 }
 
 /// Lists that are merged by their items, with the field that tells items apart; none for plain values.

@@ -8,9 +8,11 @@ use super::{
 use crate::catalog::Nature;
 use crate::failure::Failure;
 use crate::fields::{record_update, settle_times};
+use crate::schema::go_text::quote;
 use crate::schema::{Cause, CauseReason};
 
-/// The object to store in the place of `current` for one that was sent whole; its unknown fields were looked at before.
+/// The object to store in the place of `current` for one that was sent whole. Its uid, if it has one, says which object of
+/// its name is meant.
 pub(crate) fn replace(
     call: &Call<'_>,
     current: Option<&Value>,
@@ -19,19 +21,25 @@ pub(crate) fn replace(
     decode(call, &mut new)?;
     named(call, &new)?;
     let current = current.ok_or_else(|| call.not_found())?;
-    let written = record_update(
-        &call.resource.shape,
-        Some(current),
-        &mut new,
-        &call.writer(),
-    );
-    written.map_err(|error| Failure::internal(&error.to_string()))?;
+    same_object(call, current, &new)?;
+    change(call, current, new)
+}
+
+/// The object to store in the place of `current` for one that was read.
+pub(super) fn change(call: &Call<'_>, current: &Value, mut new: Value) -> Result<Value, Failure> {
+    record(call, current, &mut new)?;
     finish(call, current, new)
+}
+
+/// Notes who owns what changed.
+pub(super) fn record(call: &Call<'_>, current: &Value, new: &mut Value) -> Result<(), Failure> {
+    let shape = &call.resource.shape;
+    record_update(shape, Some(current), new, &call.writer())
+        .map_err(|error| Failure::internal(&error.to_string()))
 }
 
 /// What is common to all changes: whether it is to this state of the object, what no client may change, and the checks.
 pub(super) fn finish(call: &Call<'_>, current: &Value, mut new: Value) -> Result<Value, Failure> {
-    same_object(call, current, &new)?;
     same_version(call, current, &mut new)?;
     in_namespace(call, &mut new)?;
     metadata::carry(current, &mut new, "generation");
@@ -59,7 +67,7 @@ pub(super) fn finish(call: &Call<'_>, current: &Value, mut new: Value) -> Result
 }
 
 /// An object with a uid is meant as that one, not as another of its name.
-fn same_object(call: &Call<'_>, current: &Value, new: &Value) -> Result<(), Failure> {
+pub(super) fn same_object(call: &Call<'_>, current: &Value, new: &Value) -> Result<(), Failure> {
     let (sent, is) = (metadata::text(new, "uid"), metadata::text(current, "uid"));
     if sent.is_empty() || sent == is {
         return Ok(());
@@ -83,10 +91,23 @@ fn same_version(call: &Call<'_>, current: &Value, new: &mut Value) -> Result<(),
         );
         return Err(Failure::invalid(call.resource.about(call.name), &[cause]));
     }
-    if sent == metadata::text(current, "resourceVersion") {
+    if version(sent)? == version(metadata::text(current, "resourceVersion"))? {
         return Ok(());
     }
     Err(Failure::modified(call.resource.about(call.name)))
+}
+
+/// A version as a number. What is none fails as it does in Go, which takes it for an error of its own.
+fn version(text: &str) -> Result<u64, Failure> {
+    let is_number = text.bytes().all(|c| c.is_ascii_digit());
+    text.parse().map_err(|_| {
+        let why = if is_number {
+            "value out of range"
+        } else {
+            "invalid syntax"
+        };
+        Failure::plain(format!("strconv.ParseUint: parsing {}: {why}", quote(text)))
+    })
 }
 
 /// Everything but status and ownership is as it was.

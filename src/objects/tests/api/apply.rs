@@ -175,7 +175,8 @@ async fn what_ownership_demands_of_writes_holds_for_each_kind_of_write() {
     ] {
         let body = json!({"metadata": wrong});
         let (code, status) = home.merge(&path, &body).await;
-        assert_eq!(code, 400, "{body}: {status}");
+        assert_eq!(code, 422, "{body}: {status}");
+        assert_eq!(status["details"]["causes"][0]["field"], "patch");
         let mut config = policy("one");
         if wrong.is_object() {
             let name = config["metadata"]["name"].take();

@@ -178,12 +178,20 @@ async fn an_old_version_is_a_conflict_and_none_is_invalid() {
     let (code, status) = home
         .merge(&one, &json!({"metadata": {"uid": "other"}}))
         .await;
+    assert_eq!(code, 422, "a patch cannot say which object of the name it means");
+    assert_eq!(
+        status["message"],
+        "RoutingPolicy.relay.dev \"one\" is invalid: metadata.uid: Invalid value: \"other\": field is immutable"
+    );
+    let mut other = home.get(&one).await.1;
+    other["metadata"]["uid"] = "other".into();
+    let (code, status) = home.put(&one, &other).await;
     assert_eq!(code, 409);
     assert!(
         status["message"]
             .as_str()
             .unwrap()
-            .contains("UID in precondition: other"),
+            .contains("Precondition failed: UID in precondition: other"),
         "{status}"
     );
     let (code, _) = home
@@ -289,7 +297,8 @@ async fn what_is_wrong_is_said_first_and_alone_or_all_at_once() {
     assert_eq!((code, &status["reason"]), (400, &json!("BadRequest")));
     assert_eq!(
         status["message"],
-        "strict decoding error: unknown field \"spec.serverRef.colour\""
+        "RoutingPolicy in version \"v1alpha1\" cannot be handled as a RoutingPolicy: strict decoding error: \
+         unknown field \"spec.serverRef.colour\""
     );
     let mut wrong = policy("Not_A_Name");
     wrong["spec"]["tiers"][0]["name"] = 7.into();
@@ -352,12 +361,17 @@ async fn objects_that_are_no_object_of_the_kind_are_refused() {
         (
             json!({"apiVersion": "relay.dev/v2"}),
             400,
-            "the API version in the data (relay.dev/v2) does not match the expected API version (relay.dev/v1alpha1)",
+            "RoutingPolicy in version \"v2\" cannot be handled as a RoutingPolicy: strict decoding error: unknown field \"spec\"",
+        ),
+        (
+            json!({"apiVersion": "other.dev/v1"}),
+            400,
+            "the API version in the data (other.dev/v1) does not match the expected API version (relay.dev/v1alpha1)",
         ),
         (
             json!({"kind": "LayaServer"}),
             422,
-            "RoutingPolicy.relay.dev \"one\" is invalid: kind: Invalid value: \"LayaServer\": must be RoutingPolicy",
+            "LayaServer.relay.dev \"one\" is invalid: [kind: Invalid value: \"LayaServer\": must be RoutingPolicy, spec: Invalid value: \"object\": no such key: profile evaluating rule: must be economy, balanced, quality, critical, or the name of an entry of profiles]",
         ),
         (
             json!({"metadata": {"name": "one", "namespace": "other"}}),

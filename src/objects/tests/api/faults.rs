@@ -138,7 +138,7 @@ async fn fault_12_a_finalizer_on_what_has_gone_is_not_found() {
     assert_eq!(home.merge(&at(POLICIES, "one"), &patch).await.0, 404);
     home.made(POLICIES, &policy("one")).await;
     let (code, _) = home.merge(&at(POLICIES, "one"), &patch).await;
-    assert_eq!(code, 409, "another object of the name is not meant");
+    assert_eq!(code, 422, "another object of the name is not meant");
 }
 
 #[tokio::test]

@@ -99,7 +99,6 @@ async fn options_of_a_delete_that_cannot_be_read_delete_nothing() {
     let one = at(POLICIES, "one");
     for options in [
         json!({"dryRun": "All"}),
-        json!({"dryRun": ["Some"]}),
         json!({"preconditions": {"uid": 5}}),
         json!({"preconditions": {"resourceVersion": 4711}}),
         json!({"preconditions": "x"}),
@@ -109,6 +108,14 @@ async fn options_of_a_delete_that_cannot_be_read_delete_nothing() {
     ] {
         let (code, status) = home.delete_with(&one, &options).await;
         assert_eq!(code, 400, "{options}: {status}");
+    }
+    for options in [
+        json!({"dryRun": ["Some"]}),
+        json!({"dryRun": ["All", "Some"]}),
+        json!({"orphanDependents": true, "propagationPolicy": "Background"}),
+    ] {
+        let (code, status) = home.delete_with(&one, &options).await;
+        assert_eq!(code, 422, "{options}: {status}");
     }
     for query in ["dryRun=All", "dryRun=All&dryRun=", "dryRun=&dryRun=All"] {
         assert_eq!(

@@ -145,11 +145,8 @@ fn convert_number(node: &Node, number: &serde_json::Number) -> Cel {
     match (node.kind, number.as_i64()) {
         (Kind::Number, _) => float(),
         (_, Some(whole)) => Cel::Int(whole),
-        // 3.0 in a field of integers, which the API server lets through
-        (Kind::Integer, None) => match number.as_f64() {
-            Some(value) if value.fract() == 0.0 && value.abs() < 9e15 => Cel::Int(value as i64),
-            _ => float(),
-        },
+        // 3.0 in a field of integers: the API server stores it, but a rule that reads it fails, as it does with null
+        (Kind::Integer | Kind::IntOrString, None) => Cel::Null,
         _ => float(),
     }
 }
@@ -193,11 +190,7 @@ pub(super) fn mismatch(node: &Node, value: &Value) -> Option<String> {
         (_, Value::Null) => {
             Some("invalid data, got null for schema with nullable=false".to_owned())
         }
-        (Kind::Integer | Kind::IntOrString, Value::Number(number))
-            if number.as_f64().is_some_and(|n| n.fract() == 0.0) =>
-        {
-            None
-        }
+        (Kind::Integer | Kind::IntOrString, Value::Number(number)) if number.is_i64() => None,
         (Kind::IntOrString, Value::String(_)) => None,
         (Kind::Object, Value::Object(map)) => map.iter().find_map(|(key, value)| {
             node.child(key)
