@@ -88,7 +88,8 @@ async fn delays(service: &ObjectService) -> (Duration, Duration) {
         .expect("a request");
         let response = service.clone().oneshot(request).await.expect("never fails");
         let mut body = BodyStream::new(response.into_body());
-        let _ = body.next().await.expect("what is there");
+        let first = body.next().await.expect("what is there");
+        drop(first.expect("never fails"));
         tasks.push(tokio::spawn(async move {
             let mut seen = Vec::with_capacity(CHANGES);
             while seen.len() < CHANGES {
@@ -127,6 +128,27 @@ async fn delays(service: &ObjectService) -> (Duration, Duration) {
     (delays[delays.len() / 2], delays[delays.len() * 99 / 100])
 }
 
+/// Memory of this process, in MiB.
+fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1));
+    kib.and_then(|kib| kib.parse::<u64>().ok()).expect("a size") >> 10
+}
+
+/// How much memory a thousand objects take that were written one after the other and listed by each reading thread.
+async fn thousand(service: &ObjectService) -> (u64, u64) {
+    let before = memory();
+    for number in 0..1_000 {
+        let body = policy(&format!("m{number}")).to_string();
+        send(service, "POST", POLICIES, "application/json", body).await;
+    }
+    for _ in 0..16 {
+        send(service, "GET", POLICIES, "", String::new()).await;
+    }
+    (before, memory())
+}
+
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -142,13 +164,18 @@ fn main() {
     );
     let store = opened.expect("a store").store;
     let service = store.service();
-    let (one, many, (median, p99)) = runtime.block_on(async {
+    let (memory, one, many, (median, p99)) = runtime.block_on(async {
+        let memory = thousand(&service).await;
         let one = writes(&service, 1, 200).await;
         let many = writes(&service, 32, 100).await;
         let delays = delays(&service).await;
-        (one, many, delays)
+        (memory, one, many, delays)
     });
     println!("durable writes a second: {one:.0} by one client, {many:.0} by 32 clients (bar 500)");
+    println!(
+        "memory in MiB: {} with a new store, {} with 1,000 objects that were listed",
+        memory.0, memory.1
+    );
     println!(
         "from the request of a change to each of {WATCHES} watches: median {median:?}, p99 {p99:?} (bar 20 ms)"
     );

@@ -10,7 +10,7 @@ use super::compare::compare;
 use super::conflict::{Conflicts, Disputed, conflicts_of};
 use super::element::same;
 use super::last_applied;
-use super::managed::{Entry, Identity, Managed, Sent, settle_times, take};
+use super::managed::{Entry, Identity, Managed, Sent, bare, settle_times, take};
 use super::members::members;
 use super::merge::merge;
 use super::remove::prune;
@@ -62,16 +62,18 @@ pub fn apply(
     };
     let empty = empty_of(config);
     check_kind(config, live.unwrap_or(&empty), writer)?;
+    let bare_live = live.map_or(empty, bare);
     let attempt = Attempt {
         shape,
-        live: live.unwrap_or(&empty),
+        live: &bare_live,
         config,
         writer,
         now,
     };
     let managed = attempt.with_former_fields(managed)?;
-    let outcome = match attempt.run(managed.clone(), force) {
-        Err(ApplyError::Conflicts(conflicts)) if writer.manager == last_applied::MANAGER => {
+    let again = (writer.manager == last_applied::MANAGER).then(|| managed.clone());
+    let outcome = match (attempt.run(managed, force), again) {
+        (Err(ApplyError::Conflicts(conflicts)), Some(managed)) => {
             let left =
                 last_applied::without_allowed(shape, attempt.live, conflicts, writer.api_version);
             if left.0.is_empty() {
@@ -80,7 +82,7 @@ pub fn apply(
                 Err(ApplyError::Conflicts(left))
             }
         }
-        outcome => outcome,
+        (outcome, _) => outcome,
     };
     let (merged, managed) = outcome?;
     let mut object = merged.unwrap_or_else(|| attempt.live.clone());
@@ -177,13 +179,22 @@ impl Attempt<'_> {
         let identity = self.writer.identity(Operation::Apply);
         let reset = shape.reset(self.writer.subresource);
         let set = members(shape, self.config).without_subtrees(&reset);
-        let last = managed.get(&identity).cloned();
-        managed.put(Entry {
+        let mut mine = Entry {
             identity: identity.clone(),
             api_version: self.writer.api_version.into(),
             set,
-            time: last.as_ref().and_then(|last| last.time),
-        });
+            time: None,
+        };
+        let last = match managed.get_mut(&identity) {
+            Some(place) => {
+                mine.time = place.time;
+                Some(std::mem::replace(place, mine))
+            }
+            None => {
+                managed.put(mine);
+                None
+            }
+        };
         let merged = match &last {
             Some(last) => prune(shape, merged, &last.set, &managed.all()),
             None => merged,
@@ -251,7 +262,8 @@ impl Attempt<'_> {
             .iter_mut()
             .filter(|entry| entry.identity != *identity)
         {
-            entry.set = entry.set.difference(&written).difference(&changes.removed);
+            entry.set.subtract(&written);
+            entry.set.subtract(&changes.removed);
         }
         managed.entries.retain(|entry| !entry.set.is_empty());
         Ok(())

@@ -43,7 +43,11 @@ impl fmt::Display for Misfits {
 }
 
 /// Checks a whole object.
-pub(super) fn check(shape: &Shape, object: &Value, duplicates: Duplicates) -> Result<(), Misfits> {
+pub(super) fn check<'a>(
+    shape: &'a Shape,
+    object: &'a Value,
+    duplicates: Duplicates,
+) -> Result<(), Misfits> {
     let mut checker = Checker {
         shape,
         duplicates,
@@ -58,19 +62,39 @@ pub(super) fn check(shape: &Shape, object: &Value, duplicates: Duplicates) -> Re
     }
 }
 
+/// A step of a path; its text is needed for misfits only.
+enum Step<'a> {
+    Field(&'a str),
+    Item(&'a List, &'a Value),
+    Index(usize),
+}
+
+impl Step<'_> {
+    fn element(&self) -> PathElement {
+        match self {
+            Self::Field(name) => PathElement::field(name),
+            Self::Item(list, item) => {
+                element_of(list, item).unwrap_or_else(|problem| PathElement::field(&problem))
+            }
+            Self::Index(at) => PathElement::Index(i64::try_from(*at).unwrap_or(i64::MAX)),
+        }
+    }
+}
+
 struct Checker<'a> {
     shape: &'a Shape,
     duplicates: Duplicates,
-    path: Vec<PathElement>,
+    path: Vec<Step<'a>>,
     misfits: Misfits,
 }
 
 impl<'a> Checker<'a> {
     fn fail(&mut self, problem: String) {
-        self.misfits.0.push((super::path_text(&self.path), problem));
+        let path: Vec<PathElement> = self.path.iter().map(Step::element).collect();
+        self.misfits.0.push((super::path_text(&path), problem));
     }
 
-    fn value(&mut self, type_: TypeId, value: &Value) {
+    fn value(&mut self, type_: TypeId, value: &'a Value) {
         match (self.shape.view(type_, Some(value)), value) {
             (_, Value::Null) => {}
             (View::Map(map), Value::Object(fields)) => self.fields(map, fields),
@@ -90,7 +114,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn fields(&mut self, map: &'a Map, fields: &JsonMap<String, Value>) {
+    fn fields(&mut self, map: &'a Map, fields: &'a JsonMap<String, Value>) {
         for (name, value) in fields {
             let type_ = map.field(name);
             // The text of a path is needed for misfits only, but a scalar that fits is by far the most common case.
@@ -100,7 +124,7 @@ impl<'a> Checker<'a> {
             {
                 continue;
             }
-            self.path.push(map.element(name));
+            self.path.push(Step::Field(name));
             match type_ {
                 Some(type_) => self.value(type_, value),
                 None => {
@@ -113,21 +137,24 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn items(&mut self, list: &'a List, items: &[Value]) {
+    fn items(&mut self, list: &'a List, items: &'a [Value]) {
         let mut seen = BTreeSet::new();
         for (at, item) in items.iter().enumerate() {
-            let element = if matches!(list.items, Items::Atomic) {
-                PathElement::Index(i64::try_from(at).unwrap_or(i64::MAX))
+            let step = if matches!(list.items, Items::Atomic) {
+                Step::Index(at)
             } else {
                 match element_of(list, item) {
-                    Ok(element) => element,
+                    Ok(element) => {
+                        if self.duplicates == Duplicates::Refused && !seen.insert(element) {
+                            let element = Step::Item(list, item).element();
+                            self.fail(format!("duplicate entries for key {element}"));
+                        }
+                    }
                     Err(problem) => return self.fail(format!("element {at}: {problem}")),
                 }
+                Step::Item(list, item)
             };
-            if self.duplicates == Duplicates::Refused && !seen.insert(element.clone()) {
-                self.fail(format!("duplicate entries for key {element}"));
-            }
-            self.path.push(element);
+            self.path.push(step);
             self.value(list.element, item);
             self.path.pop();
         }

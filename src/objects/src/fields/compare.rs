@@ -1,7 +1,5 @@
 //! What one object changes against another: fields removed, modified and added.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map as JsonMap, Value};
 
 use super::element::{PathElement, same};
@@ -32,7 +30,9 @@ impl Changes {
 
     /// What the new object says otherwise than the old one.
     pub(super) fn written(&self) -> FieldSet {
-        self.modified.union(&self.added)
+        let mut written = self.modified.clone();
+        written.absorb(&self.added);
+        written
     }
 }
 
@@ -63,7 +63,6 @@ enum Place {
 fn compare_values(shape: &Shape, type_: TypeId, old: Option<&Value>, new: Option<&Value>) -> Marks {
     let mut marks = Marks::default();
     let place = match (old, new) {
-        (Some(old), Some(new)) if old == new => return marks,
         (Some(before), Some(after)) if !shape.same_view(type_, before, after) => {
             let _ = compare_as(shape, shape.view(type_, old), old, new, &mut marks);
             compare_as(shape, shape.view(type_, new), old, new, &mut marks)
@@ -182,37 +181,59 @@ fn fields(
 }
 
 fn items(shape: &Shape, list: &List, old: &[Value], new: &[Value], marks: &mut Marks) {
-    let mut by_element: BTreeMap<PathElement, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
-    for item in old {
-        if let Ok(element) = element_of(list, item) {
-            by_element.entry(element).or_default().0.push(item);
+    let (old, new) = (by_element(list, old), by_element(list, new));
+    let (mut old, mut new) = (old.as_slice(), new.as_slice());
+    // Both are sorted, so that items of one key stand at both beginnings.
+    while let Some(element) = match (old.first(), new.first()) {
+        (Some((a, _)), Some((b, _))) => Some(a.min(b)),
+        (one, other) => one.or(other).map(|(element, _)| element),
+    } {
+        let (before, after);
+        (before, old) = split_same(old, element);
+        (after, new) = split_same(new, element);
+        if let ([(_, before)], [(_, after)]) = (before, after)
+            && before == after
+        {
+            continue;
         }
-    }
-    for item in new {
-        if let Ok(element) = element_of(list, item) {
-            by_element.entry(element).or_default().1.push(item);
-        }
-    }
-    for (element, (old, new)) in by_element {
-        let child = same_key(shape, list.element, &old, &new);
-        marks.add(&element, child);
+        marks.add(element, same_key(shape, list.element, before, after));
     }
 }
 
+type Item<'a> = (PathElement, &'a Value);
+
+fn by_element<'a>(list: &List, items: &'a [Value]) -> Vec<Item<'a>> {
+    let element = |item| element_of(list, item).ok().map(|element| (element, item));
+    let mut found: Vec<Item<'a>> = items.iter().filter_map(element).collect();
+    // Stable: items of one key keep their order.
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
+}
+
+/// The items of a key at the beginning, and the others.
+fn split_same<'a, 'b>(
+    items: &'b [Item<'a>],
+    element: &PathElement,
+) -> (&'b [Item<'a>], &'b [Item<'a>]) {
+    let end = items.iter().take_while(|(other, _)| other == element);
+    items.split_at(end.count())
+}
+
 /// Items with one key. More than one of them are compared and owned as one value.
-fn same_key(shape: &Shape, type_: TypeId, old: &[&Value], new: &[&Value]) -> Marks {
+fn same_key(shape: &Shape, type_: TypeId, old: &[Item<'_>], new: &[Item<'_>]) -> Marks {
     let mut marks = match (old, new) {
         ([] | [_], [] | [_]) => {
-            return compare_values(shape, type_, old.first().copied(), new.first().copied());
+            let (old, new) = (old.first(), new.first());
+            return compare_values(shape, type_, old.map(|item| item.1), new.map(|item| item.1));
         }
         ([_, _, ..], [_, _, ..]) => {
-            let equal = old.len() == new.len() && old.iter().zip(new).all(|(a, b)| same(a, b));
+            let equal = old.len() == new.len() && old.iter().zip(new).all(|(a, b)| same(a.1, b.1));
             let mut marks = Marks::default();
             marks.modified.member = !equal;
             return marks;
         }
-        (_, [one]) => compare_values(shape, type_, None, Some(one)),
-        ([one], _) => compare_values(shape, type_, Some(one), None),
+        (_, [(_, one)]) => compare_values(shape, type_, None, Some(one)),
+        ([(_, one)], _) => compare_values(shape, type_, Some(one), None),
         _ => Marks::default(),
     };
     let mut place = Marks::default();

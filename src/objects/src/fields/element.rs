@@ -50,7 +50,10 @@ impl PathElement {
 impl Ord for PathElement {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
+            // Names of the schema are shared.
+            (Self::Field(a), Self::Field(b)) if Arc::ptr_eq(a, b) => Ordering::Equal,
             (Self::Field(a), Self::Field(b)) => a.cmp(b),
+            (Self::Key(a), Self::Key(b)) if Arc::ptr_eq(a, b) => Ordering::Equal,
             (Self::Key(a), Self::Key(b)) => compare_keys(a, b),
             (Self::Value(a), Self::Value(b)) => compare_values(a, b),
             (Self::Index(a), Self::Index(b)) => a.cmp(b),

@@ -36,6 +36,12 @@ fn key_element(keys: &[(String, Option<Value>)], item: &Value) -> Result<PathEle
         Value::Null => return Err("associative list with keys may not have a null element".into()),
         _ => return Err("associative list with keys may not have non-map elements".into()),
     };
+    if let [(name, default)] = keys
+        && let Some(value) = fields.get(name).or(default.as_ref())
+    {
+        // By far the most common.
+        return Ok(PathElement::Key(Arc::new([(name.clone(), value.clone())])));
+    }
     let found: Vec<(String, Value)> = keys
         .iter()
         .filter_map(|(name, default)| {

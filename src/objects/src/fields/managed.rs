@@ -153,6 +153,32 @@ pub(super) fn take(object: &mut Value) -> Option<Value> {
         .remove("managedFields")
 }
 
+/// An object without `managedFields`, which is the largest part of many and nobody's to own.
+pub(super) fn bare(object: &Value) -> Value {
+    let Some(fields) = object.as_object() else {
+        return object.clone();
+    };
+    let without = |metadata: &Value| match metadata {
+        Value::Object(metadata) => Value::Object(
+            metadata
+                .iter()
+                .filter(|(name, _)| *name != "managedFields")
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        ),
+        other => other.clone(),
+    };
+    let fields = fields.iter().map(|(name, value)| {
+        let kept = if name == "metadata" {
+            without(value)
+        } else {
+            value.clone()
+        };
+        (name.clone(), kept)
+    });
+    Value::Object(fields.collect())
+}
+
 impl Managed {
     /// Decodes the managed fields of an object.
     pub(super) fn of(object: &Value) -> Result<Self, Unreadable> {
@@ -203,9 +229,11 @@ impl Managed {
 
     /// Everything that anybody owns.
     pub(super) fn all(&self) -> FieldSet {
-        self.entries
-            .iter()
-            .fold(FieldSet::default(), |all, entry| all.union(&entry.set))
+        let mut all = FieldSet::default();
+        for entry in &self.entries {
+            all.absorb(&entry.set);
+        }
+        all
     }
 
     /// Writes the entries into an object, sorted; none at all leaves no `managedFields`.
@@ -278,7 +306,7 @@ impl Managed {
         };
         self.remove(into);
         if let Some(entry) = self.get_mut(&bucket) {
-            entry.set = entry.set.union(&merged.set);
+            entry.set.absorb(&merged.set);
             entry.time = merged.time.max(entry.time);
         }
     }

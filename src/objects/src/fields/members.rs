@@ -1,7 +1,5 @@
 //! From a value to the set of fields it names, and from the set of an old schema to that of the present one.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 use super::element::PathElement;
@@ -39,13 +37,17 @@ fn mark_of(shape: &Shape, type_: TypeId, value: &Value) -> Mark {
         (View::Map(map), Value::Object(fields)) => {
             let mut mark = Mark::default();
             for (name, value) in fields {
-                let Some(type_) = map.field(name) else {
-                    continue;
+                let named = map.named(name);
+                let is_named = named.is_some();
+                let (element, type_) = match (named, map.others) {
+                    (Some((shared, type_)), _) => (PathElement::Field(shared.clone()), type_),
+                    (None, Some(type_)) => (PathElement::field(name), type_),
+                    (None, None) => continue,
                 };
                 let mut child = mark_of(shape, type_, value);
                 let empty = value.is_null() || value.as_object().is_some_and(|map| map.is_empty());
-                child.member |= empty || !map.fields.contains_key(name.as_str());
-                mark.below.add(map.element(name), child);
+                child.member |= empty || !is_named;
+                mark.below.add(element, child);
             }
             mark
         }
@@ -54,51 +56,48 @@ fn mark_of(shape: &Shape, type_: TypeId, value: &Value) -> Mark {
 }
 
 fn items_of(shape: &Shape, list: &List, items: &[Value]) -> Mark {
-    let mut by_element: BTreeMap<PathElement, (&Value, usize)> = BTreeMap::new();
-    for item in items {
-        if let Ok(element) = element_of(list, item) {
-            by_element.entry(element).or_insert((item, 0)).1 += 1;
-        }
-    }
+    let element = |item| element_of(list, item).ok().map(|element| (element, item));
+    let mut found: Vec<(PathElement, &Value)> = items.iter().filter_map(element).collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
     let mut mark = Mark::default();
-    for (element, (item, times)) in by_element {
+    for same in found.chunk_by(|a, b| a.0 == b.0) {
         // Of items with the same key only the place is owned.
-        let mut child = if times == 1 {
-            mark_of(shape, list.element, item)
-        } else {
-            Mark::default()
+        let mut child = match same {
+            [(_, item)] => mark_of(shape, list.element, item),
+            _ => Mark::default(),
         };
         child.member = true;
-        mark.below.add(element, child);
+        mark.below.add(same[0].0.clone(), child);
     }
     mark
 }
 
-/// The set, with the schema's fields on the way to a member as members too: `a.b.c` also owns `a` where `a` is a field
-/// of a struct, and not where it is the key of a map.
-pub(super) fn with_named_parents(shape: &Shape, set: &FieldSet) -> FieldSet {
-    named_parents(shape, Some(shape.root()), set)
+/// Makes the schema's fields on the way to a member members too: `a.b.c` also owns `a` where `a` is a field of a struct, and
+/// not where it is the key of a map.
+pub(super) fn name_parents(shape: &Shape, mut set: FieldSet) -> FieldSet {
+    name_parents_below(shape, Some(shape.root()), &mut set);
+    set
 }
 
-fn named_parents(shape: &Shape, type_: Option<TypeId>, set: &FieldSet) -> FieldSet {
+fn name_parents_below(shape: &Shape, type_: Option<TypeId>, set: &mut FieldSet) {
     let type_ = type_.map(|type_| shape.get(type_));
     let map = type_.and_then(|type_| type_.map.as_ref());
     let list = type_.and_then(|type_| type_.list.as_ref());
-    FieldSet::from_nodes(set.nodes().iter().map(|node| {
+    for node in set.nodes_mut() {
+        if node.below.is_empty() {
+            continue;
+        }
         let (named, below) = match &node.element {
-            PathElement::Field(name) => (
-                map.is_some_and(|map| map.fields.contains_key(name)),
-                map.and_then(|map| map.field(name)),
-            ),
+            PathElement::Field(name) => match map.and_then(|map| map.named(name)) {
+                Some((_, type_)) => (true, Some(type_)),
+                None => (false, map.and_then(|map| map.others)),
+            },
             PathElement::Key(_) => (false, list.map(|list| list.element)),
             PathElement::Value(_) | PathElement::Index(_) => (false, None),
         };
-        Node {
-            element: node.element.clone(),
-            member: node.member || (named && !node.below.is_empty()),
-            below: named_parents(shape, below, &node.below),
-        }
-    }))
+        node.member |= named;
+        name_parents_below(shape, below, &mut node.below);
+    }
 }
 
 /// The set after its places became atomic: who owned something below owns the place. `None` when nothing changed.
@@ -114,17 +113,16 @@ fn collapse(shape: &Shape, type_: TypeId, set: &FieldSet) -> Option<FieldSet> {
         (None, Some(list), _) => Some(list.element),
         (None, None, _) => None,
     };
-    let mut changed = false;
-    let nodes: Vec<Node> = set
-        .nodes()
+    let collapsed =
+        |node: &Node| child_type(&node.element).and_then(|type_| collapse_node(shape, type_, node));
+    // Nearly always nothing changed, and then nothing is copied.
+    let nodes = set.nodes();
+    let first = nodes.iter().position(|node| collapsed(node).is_some())?;
+    let (same, rest) = nodes.split_at(first);
+    let rest = rest
         .iter()
-        .map(|node| {
-            let new = child_type(&node.element).and_then(|type_| collapse_node(shape, type_, node));
-            changed |= new.is_some();
-            new.unwrap_or_else(|| node.clone())
-        })
-        .collect();
-    changed.then(|| FieldSet::from_nodes(nodes))
+        .map(|node| collapsed(node).unwrap_or_else(|| node.clone()));
+    Some(FieldSet::from_nodes(same.iter().cloned().chain(rest)))
 }
 
 fn collapse_node(shape: &Shape, type_: TypeId, node: &Node) -> Option<Node> {

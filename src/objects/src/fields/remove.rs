@@ -4,7 +4,7 @@ use serde_json::{Map as JsonMap, Value};
 
 use super::element::PathElement;
 use super::item::element_of;
-use super::members::{members, with_named_parents};
+use super::members::{members, name_parents};
 use super::set::FieldSet;
 use super::shape::{Grain, Items, List, Map, Shape, TypeId, View};
 
@@ -83,13 +83,15 @@ pub(super) fn prune(shape: &Shape, merged: Value, last: &FieldSet, owned: &Field
     if last.difference(owned).is_empty() {
         return merged;
     }
-    let named = |set: &FieldSet| with_named_parents(shape, set);
-    let last = named(last);
-    let everything = named(&members(shape, &merged));
+    let named = |set: FieldSet| name_parents(shape, set);
+    let last = named(last.clone());
+    let everything = named(members(shape, &merged));
     let pruned = remove(shape, &merged, &last);
-    let stays = named(&members(shape, &pruned)).union(&named(owned));
+    let mut stays = named(members(shape, &pruned));
+    stays.absorb(&named(owned.clone()));
     let pruned = remove(shape, &merged, &everything.difference(&stays));
     // What fell away with a parent, but was never the manager's, comes back.
-    let gone = everything.difference(&named(&members(shape, &pruned)));
+    let mut gone = everything;
+    gone.subtract(&named(members(shape, &pruned)));
     remove(shape, &merged, &gone.intersection(&last))
 }

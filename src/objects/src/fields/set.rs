@@ -34,7 +34,7 @@ impl Mark {
 
     pub(super) fn union(&mut self, other: &Self) {
         self.member |= other.member;
-        self.below = self.below.union(&other.below);
+        self.below.absorb(&other.below);
     }
 }
 
@@ -110,11 +110,16 @@ impl FieldSet {
         }
         let node = self.enter(&element);
         node.member |= mark.member;
-        node.below = node.below.union(&mark.below);
+        node.below.absorb(&mark.below);
     }
 
     pub(super) fn nodes(&self) -> &[Node] {
         &self.nodes
+    }
+
+    /// The nodes, none of which may be emptied or become another one.
+    pub(super) fn nodes_mut(&mut self) -> &mut [Node] {
+        &mut self.nodes
     }
 
     /// Keeps those nodes for which something is left.
@@ -172,6 +177,48 @@ impl FieldSet {
                 below: a.below.union(&b.below),
             }),
         })
+    }
+
+    /// Adds the members of another set.
+    pub(super) fn absorb(&mut self, other: &Self) {
+        if self.is_empty() {
+            *self = other.clone();
+            return;
+        }
+        let mut new = Vec::new();
+        for theirs in &other.nodes {
+            match self.find(&theirs.element) {
+                Ok(at) => {
+                    let mine = &mut self.nodes[at];
+                    mine.member |= theirs.member;
+                    mine.below.absorb(&theirs.below);
+                }
+                Err(_) => new.push(theirs.clone()),
+            }
+        }
+        if !new.is_empty() {
+            self.nodes.extend(new);
+            self.nodes.sort_by(|a, b| a.element.cmp(&b.element));
+        }
+    }
+
+    /// Takes the members of another set away, as [`difference`](Self::difference) does.
+    pub(super) fn subtract(&mut self, other: &Self) {
+        if other.is_empty() {
+            return;
+        }
+        let mut is_hollow = false;
+        for theirs in &other.nodes {
+            if let Ok(at) = self.find(&theirs.element) {
+                let mine = &mut self.nodes[at];
+                mine.member &= !theirs.member;
+                mine.below.subtract(&theirs.below);
+                is_hollow |= mine.is_empty();
+            }
+        }
+        if is_hollow {
+            self.nodes.retain(|node| !node.is_empty());
+        }
     }
 
     /// Members of both sets.

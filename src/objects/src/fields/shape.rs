@@ -308,6 +308,12 @@ impl Map {
             .or(self.others)
     }
 
+    /// The name and type of a field that the schema names.
+    pub(super) fn named(&self, name: &str) -> Option<(&Arc<str>, TypeId)> {
+        let (shared, field) = self.fields.get_key_value(name)?;
+        Some((shared, field.type_))
+    }
+
     /// The element of a field, sharing the schema's text where there is one.
     pub(super) fn element(&self, name: &str) -> super::PathElement {
         match self.fields.get_key_value(name) {

@@ -120,6 +120,19 @@ pub(super) fn json(value: &Value) -> String {
     }
 }
 
+/// Adds a JSON string with the escapes of [`json`].
+pub(super) fn push_json_string(text: &str, out: &mut String) {
+    let is_plain =
+        |c: u8| (0x20..0x7f).contains(&c) && !matches!(c, b'"' | b'\\' | b'<' | b'>' | b'&');
+    if text.bytes().all(is_plain) {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        out.push_str(&json_string(text));
+    }
+}
+
 /// A JSON string with the escapes of [`json`].
 pub(super) fn json_string(text: &str) -> String {
     let plain = Value::from(text).to_string();

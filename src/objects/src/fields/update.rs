@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::check::{Duplicates, check};
 use super::compare::{Changes, compare};
-use super::managed::{Entry, Identity, Managed, Sent, parse_time, settle_times, take};
+use super::managed::{Entry, Identity, Managed, Sent, bare, parse_time, settle_times, take};
 use super::members::reconcile;
 use super::set::FieldSet;
 use super::shape::{Served, Shape};
@@ -44,10 +44,10 @@ pub fn record_update(
         // Ownership was cleared; it is tracked again from the next apply on.
         return Ok(());
     }
-    let empty = empty_of(new);
+    let bare_old = old.map_or_else(|| empty_of(new), bare);
     let step = Step {
         shape,
-        old: old.unwrap_or(&empty),
+        old: &bare_old,
         new,
         reset: shape.reset(writer.subresource),
     };
@@ -176,13 +176,14 @@ fn give(
 ) -> Managed {
     let written = changes.written();
     for entry in &mut managed.entries {
-        entry.set = entry.set.difference(&written).difference(&changes.removed);
+        entry.set.subtract(&written);
+        entry.set.subtract(&changes.removed);
     }
     managed.entries.retain(|entry| !entry.set.is_empty());
     let mut set = without_identity(&written);
     if !set.is_empty() {
         if let Some(former) = managed.get(identity) {
-            set = set.union(&former.set);
+            set.absorb(&former.set);
         }
         managed.put(Entry {
             identity: identity.clone(),

@@ -1,6 +1,7 @@
 //! Watches: what was there, what happened since, what happens; bookmarks in between, and a clear end.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use serde_json::{Value, json};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, interval_at, sleep};
 
 use super::accept::Form;
 use super::query::{self, Query};
@@ -58,7 +59,8 @@ struct Watch {
     /// The last change that the client has, or does not want.
     position: u64,
     bookmarks: Option<Interval>,
-    end: Instant,
+    /// Kept, since to set a timer anew with each change costs more than the change.
+    end: Pin<Box<Sleep>>,
     ended: bool,
 }
 
@@ -92,7 +94,7 @@ pub(super) async fn start(
         replay: None,
         position: asked,
         bookmarks: query.wants_bookmarks.then(|| ticks(inner.bookmarks)),
-        end: Instant::now() + Duration::from_secs(life),
+        end: Box::pin(sleep(Duration::from_secs(life))),
         ended: false,
         subscription,
     };
@@ -209,7 +211,7 @@ impl Watch {
             }
             tokio::select! {
                 biased;
-                () = tokio::time::sleep_until(self.end) => return None,
+                () = self.end.as_mut() => return None,
                 change = self.subscription.next() => match change {
                     Ok(change) => self.see(&change),
                     Err(Ended::Closed) => self.ended = true,

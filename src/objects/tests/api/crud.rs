@@ -178,7 +178,10 @@ async fn an_old_version_is_a_conflict_and_none_is_invalid() {
     let (code, status) = home
         .merge(&one, &json!({"metadata": {"uid": "other"}}))
         .await;
-    assert_eq!(code, 422, "a patch cannot say which object of the name it means");
+    assert_eq!(
+        code, 422,
+        "a patch cannot say which object of the name it means"
+    );
     assert_eq!(
         status["message"],
         "RoutingPolicy.relay.dev \"one\" is invalid: metadata.uid: Invalid value: \"other\": field is immutable"

@@ -35,7 +35,7 @@ impl Hand {
 
     pub(crate) fn forward(&self, hours: i64) {
         let mut now = self.0.lock().unwrap();
-        *now = *now + jiff::SignedDuration::from_hours(hours);
+        *now += jiff::SignedDuration::from_hours(hours);
     }
 
     pub(crate) fn options(&self) -> ObjectStoreOptions {
