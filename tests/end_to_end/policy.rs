@@ -232,6 +232,25 @@ fn after_a_kill_the_first_decision_is_made_by_the_policy_that_was_accepted() {
 }
 
 #[test]
+fn without_the_object_the_built_in_policy_decides_before_and_after_a_restart() {
+    let home = Home::new();
+    let mut router = Router::local(&home, &["--daemon-port", "0"]);
+    let built_in = in_force(&router);
+    let objects = Objects::of(&home);
+    objects.create(&json!({"profile": "critical"}));
+    let revision = objects.accepted(1);
+    assert_ne!(revision, built_in);
+    until_in_force(&router, &revision);
+    let gone = objects.ask(Method::DELETE, "/default", None);
+    assert_eq!(gone.status, 200, "{gone:?}");
+    until_in_force(&router, &built_in);
+    router.terminate();
+    assert!(router.ended().success());
+    let router = Router::local(&home, &["--daemon-port", "0"]);
+    assert_eq!(in_force(&router), built_in);
+}
+
+#[test]
 fn fault_37_a_damaged_file_of_objects_is_kept_aside_and_said() {
     let home = Home::new();
     let mut router = Router::local(&home, &["--daemon-port", "0"]);

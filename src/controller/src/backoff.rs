@@ -44,10 +44,19 @@ impl Backoff {
             *count = count.saturating_add(1);
             *count
         } else {
-            failures.insert(uid);
+            failures.insert(uid, 1);
             1
         };
         wait(count, jitter(self.seed, uid, count))
+    }
+
+    /// Only a change helps: it is remembered as one that does not work, and its next failure is the first.
+    pub fn stalled(&self, uid: &str) {
+        let mut failures = self.lock();
+        if failures.counts.insert(uid.to_owned(), 0).is_none() {
+            failures.counts.remove(uid);
+            failures.insert(uid, 0);
+        }
     }
 
     /// A pass worked, or the object is gone.
@@ -73,7 +82,7 @@ impl Backoff {
 }
 
 impl Failures {
-    fn insert(&mut self, uid: &str) {
+    fn insert(&mut self, uid: &str, count: u32) {
         while self.counts.len() >= MAX_ENTRIES {
             match self.order.pop_front() {
                 Some(oldest) => self.counts.remove(&oldest),
@@ -84,7 +93,7 @@ impl Failures {
             let counts = &self.counts;
             self.order.retain(|uid| counts.contains_key(uid));
         }
-        self.counts.insert(uid.to_owned(), 1);
+        self.counts.insert(uid.to_owned(), count);
         self.order.push_back(uid.to_owned());
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kube::Client;
+use service::telemetry::trace::Traces;
 
 use crate::clock::Clock;
 use crate::events::Events;
@@ -49,6 +50,8 @@ pub struct Context {
     pub events: Events,
     /// Counts.
     pub metrics: ControllerMetrics,
+    /// Where the spans of passes go.
+    pub traces: Traces,
     /// Spreads waits and looks over time; another one in each process.
     pub seed: u64,
 }

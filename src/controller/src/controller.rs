@@ -12,6 +12,7 @@ use kube::api::PartialObjectMeta;
 use kube::runtime::watcher;
 use service::runtime::{ReadyHandle, Shutdown};
 use service::telemetry::causes;
+use service::telemetry::trace::Traces;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -44,6 +45,8 @@ pub struct ControllerParts {
     pub namespaces: Namespaces,
     /// Counts.
     pub metrics: ControllerMetrics,
+    /// Where the spans of passes go.
+    pub traces: Traces,
     /// The right to write.
     pub fence: Fence,
     /// The time.
@@ -86,6 +89,7 @@ impl Controller {
             deadlines,
             namespaces,
             metrics,
+            traces,
             fence,
             clock,
             ready,
@@ -113,6 +117,7 @@ impl Controller {
             writer,
             events,
             metrics,
+            traces,
             seed,
         });
         let mut controller = Self {
@@ -239,10 +244,7 @@ impl Controller {
         for start in drivers {
             passes.spawn(start(wait.clone(), shutdown.clone()));
         }
-        context
-            .metrics
-            .leader
-            .set(i64::from(context.fence.check().is_ok()));
+        context.metrics.holds(context.fence.check().ok());
         let complete = async {
             let kinds: Vec<_> = caches.iter().map(|(kind, _)| *kind).collect();
             ready.not_ready(format!(

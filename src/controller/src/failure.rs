@@ -151,6 +151,22 @@ impl Failure {
         }
     }
 
+    /// The word for it in traces.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Forbidden { .. } => "forbidden",
+            Self::Refused { .. } => "refused",
+            Self::NameTaken { .. } => "name_taken",
+            Self::Conflict { .. } => "conflict",
+            Self::Gone { .. } => "gone",
+            Self::Unavailable { .. } => "unavailable",
+            Self::Fenced { .. } => "fenced",
+            Self::TimedOut { .. } => "timed_out",
+            Self::Panicked => "panicked",
+        }
+    }
+
     /// The reason of the condition it becomes; a failure that passes by itself becomes none.
     #[must_use]
     pub const fn reason(&self) -> Option<Reason> {

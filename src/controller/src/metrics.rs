@@ -11,6 +11,8 @@ use prometheus::{
 };
 use service::telemetry::ProcessMetrics;
 
+use crate::fence::Term;
+
 /// Seconds: a pass over an unchanged object takes less than a millisecond, a whole one at most 30 s.
 const PASS_BUCKETS: &[f64] = &[
     0.000_1, 0.000_5, 0.002, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 30.0,
@@ -26,9 +28,9 @@ pub struct ControllerMetrics {
     /// Those of the process.
     pub process: ProcessMetrics,
     /// `relay_controller_leader`: whether this process may write.
-    pub leader: IntGauge,
+    leader: IntGauge,
     /// `relay_controller_leader_term`.
-    pub leader_term: IntGauge,
+    leader_term: IntGauge,
     /// `relay_controller_queue_depth`, by kind.
     pub queue_depth: IntGaugeVec,
     /// `relay_controller_backoff_objects`, by kind.
@@ -132,6 +134,14 @@ impl WatchRestart {
 }
 
 impl ControllerMetrics {
+    /// Which right to write this process has, if any.
+    pub fn holds(&self, term: Option<Term>) {
+        self.leader.set(i64::from(term.is_some()));
+        let term = term.map_or(0, |Term(number)| number);
+        self.leader_term
+            .set(i64::try_from(term).unwrap_or(i64::MAX));
+    }
+
     /// Registers them with those of the process.
     ///
     /// # Errors
@@ -430,5 +440,16 @@ pub(crate) mod tests {
             !text().contains(r#"status="False""#),
             "it went with its object"
         );
+    }
+
+    #[test]
+    fn the_right_to_write_and_its_term_are_gauges() {
+        let metrics = metrics();
+        let gauges = || (metrics.leader.get(), metrics.leader_term.get());
+        assert_eq!(gauges(), (0, 0));
+        metrics.holds(Some(Term(7)));
+        assert_eq!(gauges(), (1, 7));
+        metrics.holds(None);
+        assert_eq!(gauges(), (0, 0));
     }
 }

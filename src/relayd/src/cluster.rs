@@ -32,19 +32,18 @@ pub(crate) async fn client(address: &ClusterAddress) -> Result<Client, RelaydErr
     if let Some(namespace) = &address.namespace {
         config.default_namespace.clone_from(namespace);
     }
-    Client::try_from(config).map_err(RelaydError::start("set up the client of the API server"))
+    Client::try_from(config).map_err(|source| RelaydError::ClusterClient {
+        kubeconfig: address.kubeconfig.clone(),
+        source: Box::new(source),
+    })
 }
 
 /// The same with deadlines, and with retries that end.
-pub(crate) async fn guarded_client(
-    address: &ClusterAddress,
+pub(crate) fn guarded_client(
+    client: Client,
     process: &ProcessMetrics,
 ) -> Result<Client, RelaydError> {
     let metrics =
         ControllerMetrics::register(process).map_err(RelaydError::start("register metrics"))?;
-    Ok(guarded(
-        client(address).await?,
-        Deadlines::default(),
-        metrics,
-    ))
+    Ok(guarded(client, Deadlines::default(), metrics))
 }

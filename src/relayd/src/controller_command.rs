@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use controller::client::Deadlines;
 use controller::clock::SystemClock;
@@ -13,7 +14,8 @@ use controller::{Controller, ControllerParts, Namespaces};
 use prometheus::Registry;
 use service::config::{Effective, Layers, Setting, Source};
 use service::listen::{ListenAddress, PortTaken, bind};
-use service::runtime::{RuntimeBuilder, Signals};
+use service::runtime::{RuntimeBuilder, RuntimeError, Signals};
+use service::telemetry::trace::{FLUSH_DEADLINE, TraceSettings};
 use service::telemetry::{self, LogFormat, LogLevel, ProcessMetrics};
 
 use crate::ControllerFlags;
@@ -21,6 +23,7 @@ use crate::cluster;
 use crate::error::RelaydError;
 use crate::router_command::{build, environment};
 use crate::settings::{ClusterAddress, PREFIX, configuration_file, loopback, one, read_file};
+use crate::start::start_traces;
 
 /// Everything `relayd controller` can be told.
 struct ControllerSettings {
@@ -84,14 +87,21 @@ pub(crate) fn run(flags: ControllerFlags) -> Result<(), RelaydError> {
     for warning in &settings.effective.warnings {
         tracing::warn!("{warning}");
     }
+    let (traces, ignored) = TraceSettings::of_environment(environment());
+    for warning in ignored {
+        tracing::warn!("{warning}");
+    }
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(RelaydError::start("start the asynchronous runtime"))?
-        .block_on(reconcile(settings))
+        .block_on(reconcile(settings, traces))
 }
 
-async fn reconcile(settings: ControllerSettings) -> Result<(), RelaydError> {
+async fn reconcile(
+    settings: ControllerSettings,
+    traces: Option<TraceSettings>,
+) -> Result<(), RelaydError> {
     // Handlers first: a signal during start must not be lost.
     let signals = Signals::of_process().map_err(RelaydError::start("handle signals"))?;
     let address = ClusterAddress {
@@ -120,12 +130,15 @@ async fn reconcile(settings: ControllerSettings) -> Result<(), RelaydError> {
     let process = ProcessMetrics::register(Registry::new(), build).map_err(registered)?;
     let metrics =
         ControllerMetrics::register(&process).map_err(RelaydError::start("register metrics"))?;
+    let traces = start_traces(traces.as_ref(), build, &process)
+        .map_err(RelaydError::start("register metrics"))?;
     let mut runtime = RuntimeBuilder::new(process, signals).admin(admin).start();
     let controller = Controller::new(ControllerParts {
         client,
         deadlines: Deadlines::default(),
         namespaces: Namespaces::Only(namespaces.clone()),
         metrics,
+        traces: traces.clone(),
         fence: Fence::only_instance(),
         clock: Arc::new(SystemClock),
         ready: runtime.readiness().check("controller"),
@@ -140,5 +153,12 @@ async fn reconcile(settings: ControllerSettings) -> Result<(), RelaydError> {
         version = build.version,
         "controller runs"
     );
-    Ok(runtime.run().await?)
+    let ended = runtime.run().await;
+    let at_once = matches!(ended, Err(RuntimeError::Interrupted { .. }));
+    traces.finish(if at_once {
+        Duration::ZERO
+    } else {
+        FLUSH_DEADLINE
+    });
+    Ok(ended?)
 }

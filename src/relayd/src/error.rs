@@ -130,6 +130,18 @@ pub(crate) enum RelaydError {
         #[source]
         source: Box<kube::config::KubeconfigError>,
     },
+    /// What it says of addresses, certificates or keys cannot be used.
+    #[error("cannot use {} to reach the API server", match kubeconfig {
+        Some(path) => format!("kubeconfig {}", path.display()),
+        None => "the pod's account".to_owned(),
+    })]
+    ClusterClient {
+        /// Which file; none is the pod's own account.
+        kubeconfig: Option<PathBuf>,
+        /// Why.
+        #[source]
+        source: Box<kube::Error>,
+    },
     /// No kubeconfig was named and this is no pod.
     #[error("no kubeconfig was named, and this process is in no pod of a cluster")]
     NoCluster {
@@ -187,6 +199,7 @@ impl RelaydError {
             | Self::Objects(_)
             | Self::Door(_)
             | Self::Kubeconfig { .. }
+            | Self::ClusterClient { .. }
             | Self::NoCluster { .. }
             | Self::Checkpoint { .. } => EXIT_CONFIGURATION,
             Self::AlreadyRuns { .. } => EXIT_ALREADY_RUNS,
@@ -213,6 +226,7 @@ impl RelaydError {
             Self::DaemonListen(error) if error.is_taken() => {
                 Some("another program has this port; `--daemon-port 0` takes a free one".into())
             }
+            Self::Socket(_) => Some("set RELAY_HOME to a folder with a short path that no other program uses".into()),
             Self::AlreadyRuns { .. } => Some("`relay laya connect` shows where it listens; stop it first".into()),
             Self::TwoDatabases { .. } => Some("keep one of them".into()),
             Self::Listen(error) if error.is_taken() => Some(free_port("--listen")),

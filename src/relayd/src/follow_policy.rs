@@ -1,6 +1,7 @@
 //! Keeps the policy of a router that of an object: whenever another revision is accepted it is compiled and put in force,
 //! between two requests. What cannot be compiled changes nothing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use controller::follow::{FollowedPolicy, Following, PolicyFollower};
@@ -26,6 +27,8 @@ pub(crate) struct PolicyKeeper {
     pub(crate) whose: Whose,
     /// Said once a policy was loaded; on a laptop the built-in one is as good.
     pub(crate) ready: ReadyHandle,
+    /// What a laptop without an object decides by.
+    pub(crate) built_in: Arc<ActivePolicy>,
 }
 
 impl PolicyKeeper {
@@ -72,17 +75,7 @@ impl PolicyKeeper {
         let Following { policy, waits_for } = following;
         let Some(followed) = policy else {
             let waits_for = waits_for.unwrap_or_default();
-            match self.whose {
-                Whose::Own => {
-                    tracing::info!(waits_for, "the built-in policy is in force");
-                    self.ready.ready();
-                }
-                Whose::Shared => {
-                    self.ready
-                        .not_ready(format!("the policy is not loaded; waits for {waits_for}"));
-                }
-            }
-            return;
+            return self.without(&waits_for);
         };
         if let Some(waits_for) = waits_for {
             tracing::warn!(
@@ -91,8 +84,36 @@ impl PolicyKeeper {
                 "the policy stays as it was"
             );
         }
-        if self.policy.current().policy.revision() != followed.revision {
+        let current = self.policy.current();
+        if current.policy.name == followed.name && current.policy.revision() == followed.revision {
+            // Also when it says what the built-in one says, with which a router begins.
+            self.ready.ready();
+        } else {
             self.put_in_force(&followed).await;
+        }
+    }
+
+    /// There is no policy, or none that was ever accepted.
+    fn without(&self, waits_for: &str) {
+        let is_built_in = Arc::ptr_eq(&self.policy.current(), &self.built_in);
+        match self.whose {
+            // What a start would do, so that a restart changes nothing.
+            Whose::Own => {
+                self.servers
+                    .set_breaker_rule(breaker_rule(&self.built_in, self.whose));
+                self.policy.replace(self.built_in.clone());
+                self.ready.ready();
+                tracing::info!(waits_for, "the built-in policy is in force");
+            }
+            Whose::Shared if is_built_in => {
+                self.ready
+                    .not_ready(format!("the policy is not loaded; waits for {waits_for}"));
+            }
+            // A team's router does not fall back to a policy that nobody chose.
+            Whose::Shared => {
+                let revision = self.policy.current().policy.revision().to_owned();
+                tracing::warn!(revision, waits_for, "the policy stays as it was");
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use controller::client::{Deadlines, guarded};
 use controller::clock::SystemClock;
@@ -19,11 +20,14 @@ use service::http::accept::{ConnectionLimits, serve};
 use service::http::{HostRule, Origin, Origins, OwnSocket, TlsOrPlain};
 use service::listen::{ListenAddress, PortTaken, bind};
 use service::runtime::Runtime;
+use service::telemetry::trace::Traces;
 use service::telemetry::{ProcessMetrics, RepeatedError};
 use tokio::net::TcpListener;
 
 use crate::error::RelaydError;
 
+/// For requests that are open when the process drains.
+const DRAIN_WAIT: Duration = Duration::from_secs(3);
 /// Namespace of objects that name none.
 const NAMESPACE: &str = "default";
 
@@ -88,6 +92,7 @@ impl LocalObjects {
         self,
         runtime: &mut Runtime,
         process: &ProcessMetrics,
+        traces: Traces,
         fence: Fence,
         allowed: Vec<Origin>,
     ) -> Result<RunningObjects, RelaydError> {
@@ -107,6 +112,7 @@ impl LocalObjects {
             deadlines: Deadlines::default(),
             namespaces: Namespaces::All,
             metrics: metrics.clone(),
+            traces,
             fence,
             clock: Arc::new(SystemClock),
             ready: runtime.readiness().check("controller"),
@@ -121,7 +127,11 @@ impl LocalObjects {
         };
         let token = router(store.service(), caller, shutdown.clone());
         let errors = || RepeatedError::new(process.log_suppressed.clone());
-        let limits = ConnectionLimits::default();
+        // Watches end when the process drains; who does not read that must not hold it up.
+        let limits = ConnectionLimits {
+            drain_wait: Some(DRAIN_WAIT),
+            ..ConnectionLimits::default()
+        };
         runtime.spawn(
             "object socket",
             serve(socket, own, limits, errors(), shutdown.clone()),

@@ -66,6 +66,13 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
     // Handlers first: a signal during start must not be lost.
     let signals = Signals::of_process().map_err(RelaydError::start("handle signals"))?;
     let open_files = raise_file_limit();
+    // Before anything is taken: a kubeconfig that cannot be used is a mistake of settings.
+    let cluster = match &settings.policy {
+        PolicySource::Object { cluster, .. } if home.is_none() => {
+            Some(cluster::client(cluster).await?)
+        }
+        _ => None,
+    };
     let listener = listen(&settings, home.is_some()).await?;
     let admin = admin(&settings).await?;
     let address = listener
@@ -78,7 +85,7 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
     let registered = RelaydError::start("register metrics");
     let registry = Registry::new();
     let metrics = Metrics::register(&registry, build, &policy).map_err(registered)?;
-    let traces = start_traces(traces.as_ref(), build, &metrics)
+    let traces = start_traces(traces.as_ref(), build, &metrics.process)
         .map_err(RelaydError::start("register metrics"))?;
     let servers = Servers::new(breaker, metrics.servers.clone());
     servers.replace(targets)?;
@@ -125,21 +132,24 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
         (Some(objects), Some(home)) => Some(objects.start(
             &mut runtime,
             &metrics.process,
+            traces.clone(),
             home.fence(),
             settings.allow_origin.clone(),
         )?),
         _ => None,
     };
-    if let PolicySource::Object { name, cluster } = &settings.policy {
-        let client = match &objects {
-            Some(objects) => objects.client.clone(),
-            None => cluster::guarded_client(cluster, &metrics.process).await?,
-        };
+    let followed = match (&objects, cluster) {
+        (Some(objects), _) => Some(objects.client.clone()),
+        (None, Some(client)) => Some(cluster::guarded_client(client, &metrics.process)?),
+        (None, None) => None,
+    };
+    if let (PolicySource::Object { name, .. }, Some(client)) = (&settings.policy, followed) {
         let keeper = PolicyKeeper {
             policy: in_force.clone(),
             servers,
             whose,
             ready: runtime.readiness().check("policy"),
+            built_in: in_force.current(),
         };
         keeper
             .start(name, client, &mut runtime, &metrics.process)
@@ -272,13 +282,12 @@ impl Metrics {
     }
 }
 
-/// Where spans go. A collector that cannot be spoken to is no reason not to route.
-fn start_traces(
+/// Where spans go. A collector that cannot be spoken to is no reason not to work.
+pub(crate) fn start_traces(
     settings: Option<&TraceSettings>,
     build: BuildInfo,
-    metrics: &Metrics,
+    process: &ProcessMetrics,
 ) -> prometheus::Result<Traces> {
-    let process = &metrics.process;
     let counted = TraceMetrics::register(&process.registry)?;
     let Some(settings) = settings else {
         return Ok(Traces::off());

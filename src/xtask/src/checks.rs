@@ -86,19 +86,17 @@ fn on_kubernetes() -> Result<(), String> {
     let Some(server) = kubernetes::start()? else {
         return Ok(());
     };
-    let tested = run(cargo()
-        .env("RELAY_TEST_KUBECONFIG", &server.kubeconfig)
-        .env("RELAY_TEST_KUBECTL", &server.kubectl)
-        .args([
-            "test",
-            "--locked",
-            "-p",
-            "end-to-end",
-            "--test",
-            "kube",
-            "--",
-            "--ignored",
-        ]));
+    let test = |package: &str, target: &str, more: &[&str]| {
+        run(cargo()
+            .env("RELAY_TEST_KUBECONFIG", &server.kubeconfig)
+            .env("RELAY_TEST_KUBECTL", &server.kubectl)
+            .args(["test", "--locked", "-p", package, "--test", target])
+            .args(["--", "--ignored"])
+            .args(more))
+    };
+    let tested = test("end-to-end", "kube", &[])
+        // Its bars take minutes and mean something in a release build only.
+        .and_then(|()| test("controller", "policies", &["--skip", "bars::"]));
     let stopped = server.stop();
     tested.and(stopped)
 }

@@ -12,10 +12,18 @@ const HTTP: [&str; 6] = ["-p", "api", "--features", "schema", "--test", "openapi
 const KINDS: [&str; 6] = ["-p", "api", "--features", "kinds", "--test", "kind_pages"];
 /// The page of the metrics needs a router that runs.
 const METRICS: [&str; 5] = ["-p", "router", "--test", "metrics", "the_committed_page"];
+/// That of the controller needs one that had something to do.
+const CONTROLLER: [&str; 5] = [
+    "-p",
+    "controller",
+    "--test",
+    "policies",
+    "the_committed_page",
+];
 
 /// Writes them.
 pub(crate) fn write() -> Result<(), String> {
-    for part in [&HTTP[..], &KINDS[..], &METRICS[..]] {
+    for part in [&HTTP[..], &KINDS[..], &METRICS[..], &CONTROLLER[..]] {
         run(cargo()
             .env(UPDATE, "1")
             .args(["test", "--quiet"])
@@ -26,7 +34,7 @@ pub(crate) fn write() -> Result<(), String> {
 
 /// Fails when a committed file is not what would be written.
 pub(crate) fn check() -> Result<(), String> {
-    for part in [&HTTP[..], &KINDS[..], &METRICS[..]] {
+    for part in [&HTTP[..], &KINDS[..], &METRICS[..], &CONTROLLER[..]] {
         let mut command = cargo();
         command.env_remove(UPDATE);
         run(command.args(["test", "--quiet", "--locked"]).args(part))?;

@@ -83,7 +83,10 @@ where
         while let Some((at, event)) = self.events.next().await {
             match event {
                 Ok(event) => {
-                    if let Some(count) = self.errors.recovered() {
+                    // kube says that a list begins before it asks for it.
+                    if !matches!(event, Event::Init)
+                        && let Some(count) = self.errors.recovered()
+                    {
                         tracing::info!(kind = self.kind, failures = count, "the watch works again");
                     }
                     self.merge

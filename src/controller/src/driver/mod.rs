@@ -40,6 +40,9 @@ pub const CONCURRENCY: u16 = 4;
 pub const DEBOUNCE: Duration = Duration::from_millis(50);
 /// For a whole pass.
 pub const PASS_DEADLINE: Duration = Duration::from_secs(30);
+/// For the passes under way when the process drains: below the deadline of the drain, of which what comes after has the
+/// rest. A pass that is cut then is harmless (7.1).
+pub const END_DEADLINE: Duration = Duration::from_secs(15);
 /// For one action.
 pub const ACTION_DEADLINE: Duration = Duration::from_secs(5);
 /// Prefix of annotations that ask something of us.
@@ -163,11 +166,14 @@ impl<R: Reconciler> Driver<R> {
         let end = async {
             shutdown.draining().await;
             if ready.now_or_never().is_some() {
-                tokio::time::sleep(PASS_DEADLINE).await;
+                tokio::time::sleep(END_DEADLINE).await;
             }
         };
         tokio::select! {
-            () = passes.for_each(|passed| std::future::ready(self.passed(passed))) => {}
+            () = passes.for_each(|passed| {
+                self.passed(passed);
+                std::future::ready(())
+            }) => {}
             () = end => {}
         }
     }

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::controller::Action;
 use kube::{Resource, ResourceExt};
 use serde::Deserialize;
 use serde_json::Value;
+use service::telemetry::trace::{self, Pass, Subject};
 
 use super::{ACTION_DEADLINE, Driver, PASS_DEADLINE};
 use crate::backoff::jitter;
@@ -56,7 +58,13 @@ pub(super) async fn pass<R: Reconciler>(
     let object = driver.fresh.newest(cached);
     let uid = object.uid().unwrap_or_default();
     let began = Instant::now();
-    let run = AssertUnwindSafe(driver.step(&object, &key)).catch_unwind();
+    let span = driver.context.traces.pass(&Subject {
+        kind,
+        namespace: &key.namespace,
+        name: &key.name,
+        generation: object.meta().generation,
+    });
+    let run = AssertUnwindSafe(driver.step(&object, &key, &span)).catch_unwind();
     let ended = match tokio::time::timeout(PASS_DEADLINE, run).await {
         Ok(Ok(ended)) => ended,
         Ok(Err(_panic)) => {
@@ -67,10 +75,14 @@ pub(super) async fn pass<R: Reconciler>(
             after: PASS_DEADLINE,
         }),
     };
+    let error = ended.as_ref().err().map(Failure::word);
     let (result, delay) = match ended {
         Ok(Ended { result, requeue }) => {
             driver.backoff.cleared(&uid);
-            if let Some(count) = driver.errors.recovered() {
+            // While another one fails, one that works tells nothing new.
+            if driver.backoff.is_empty()
+                && let Some(count) = driver.errors.recovered()
+            {
                 tracing::info!(kind, failures = count, "passes work again");
             }
             let spread = jitter(driver.context.seed, &uid, 0);
@@ -79,6 +91,7 @@ pub(super) async fn pass<R: Reconciler>(
         Err(failure) => driver.failed(&key, &uid, &failure),
     };
     metrics.passed(kind, result, began.elapsed());
+    span.ended(result.as_str(), error);
     tracing::debug!(
         kind,
         namespace = key.namespace,
@@ -108,6 +121,7 @@ impl<R: Reconciler> Driver<R> {
             // Somebody else writes; a tenth of the back-off keeps two writers from racing for ever.
             Remedy::FreshRead => (PassResult::Error, Some(self.backoff.failed(uid) / 10)),
             Remedy::Change => {
+                self.backoff.stalled(uid);
                 log();
                 let spread = jitter(self.context.seed, uid, 0);
                 (PassResult::Stalled, Requeue::Stalled.delay(spread))
@@ -116,35 +130,48 @@ impl<R: Reconciler> Driver<R> {
         }
     }
 
-    async fn step(&self, object: &Watched<R::Object>, key: &Key) -> Result<Ended, Failure> {
+    async fn step(
+        &self,
+        object: &Watched<R::Object>,
+        key: &Key,
+        span: &Pass,
+    ) -> Result<Ended, Failure> {
         let known = match object {
             Watched::Parsed(known) => known,
-            Watched::Unparsed(unparsed) => return self.report_unparsed(key, unparsed).await,
+            Watched::Unparsed(unparsed) => return self.report_unparsed(key, unparsed, span).await,
         };
-        if let Some(ended) = self.report_mismatch(key, known).await? {
+        if let Some(ended) = self.report_mismatch(key, known, span).await? {
             return Ok(ended);
         }
         let now = self.context.clock.now();
-        match self.run_plan(known, key, &now).await {
+        match self.run_plan(known, key, &now, span).await {
             Err(failure) if failure.reason().is_some() => {
                 let failure = Seen::of(failure);
                 let status = R::failed(known, &failure, &now);
-                self.write(known, key, &status).await?;
+                self.write(known, key, &status, span).await?;
                 Err(failure.get().clone())
             }
             ended => ended,
         }
     }
 
-    async fn run_plan(&self, known: &R::Object, key: &Key, now: &Now) -> Result<Ended, Failure> {
+    async fn run_plan(
+        &self,
+        known: &R::Object,
+        key: &Key,
+        now: &Now,
+        span: &Pass,
+    ) -> Result<Ended, Failure> {
         let checked = self.reconciler.check(known, now);
-        let seen = Seen::of(self.reconciler.observe(known, &checked).await?);
+        let look = self.reconciler.observe(known, &checked);
+        let seen = Seen::of(trace::within(span, "observe", Failure::word, look).await?);
+        let plan = async { Ok(R::plan(known, &checked, &seen, now)) };
         let Plan {
             actions,
             status,
             events,
             requeue,
-        } = R::plan(known, &checked, &seen, now);
+        } = trace::within(span, "plan", Failure::word, plan).await?;
         let mut acted = false;
         let mut destroyed = false;
         for action in &actions {
@@ -153,10 +180,11 @@ impl<R: Reconciler> Driver<R> {
                 continue;
             }
             destroyed |= destroys;
-            self.act(known, action).await?;
+            let act = self.act(known, action);
+            trace::within(span, action.name(), Failure::word, act).await?;
             acted = true;
         }
-        let wrote = self.write(known, key, &status).await?;
+        let wrote = self.write(known, key, &status, span).await?;
         self.tell(known, events, now);
         let changed = acted || wrote == Wrote::Something;
         let stalled = R::conditions(status.get())
@@ -204,16 +232,28 @@ impl<R: Reconciler> Driver<R> {
         known: &R::Object,
         key: &Key,
         status: &Observed<R::Status>,
+        span: &Pass,
     ) -> Result<Wrote, Failure> {
         if R::status(known) == Some(status.get()) {
             return Ok(Wrote::Nothing);
         }
         // Cannot fail: a status holds strings, numbers, lists and structs only.
         let tree = serde_json::to_value(status.get()).unwrap_or(Value::Null);
-        self.write_tree(known.meta(), key, tree).await
+        self.write_tree(known.meta(), key, tree, span).await
     }
 
     pub(super) async fn write_tree(
+        &self,
+        metadata: &kube::core::ObjectMeta,
+        key: &Key,
+        status: Value,
+        span: &Pass,
+    ) -> Result<Wrote, Failure> {
+        let write = self.put_status(metadata, key, status);
+        trace::within(span, "status", Failure::word, write).await
+    }
+
+    async fn put_status(
         &self,
         metadata: &kube::core::ObjectMeta,
         key: &Key,
@@ -280,10 +320,14 @@ impl<R: Reconciler> Driver<R> {
     }
 
     fn tell(&self, known: &R::Object, events: Vec<EventDraft>, now: &Now) {
+        // As it stood: an event that repeats one about another version of the object would be shown with the first one's
+        // note.
+        let regarding = ObjectReference {
+            resource_version: known.meta().resource_version.clone(),
+            ..known.object_ref(&())
+        };
         for event in events {
-            self.context
-                .events
-                .publish(&known.object_ref(&()), event, now);
+            self.context.events.publish(&regarding, event, now);
         }
     }
 }

@@ -8,6 +8,7 @@ use kube::Resource;
 use kube::core::ObjectMeta;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use service::telemetry::trace::Pass;
 
 use super::Driver;
 use super::pass::{Ended, Wrote};
@@ -24,6 +25,7 @@ impl<R: Reconciler> Driver<R> {
         &self,
         key: &Key,
         unparsed: &Unparsed,
+        span: &Pass,
     ) -> Result<Ended, Failure> {
         let Unparsed { metadata, error } = unparsed;
         let newer = !self.schema.borrow().unknown.is_empty();
@@ -36,7 +38,7 @@ impl<R: Reconciler> Driver<R> {
             (Reason::InvalidSpec, "Correct the field")
         };
         let message = format!("not understood: {error}. {advice}");
-        self.report(key, metadata, reason, &message).await
+        self.report(key, metadata, reason, &message, span).await
     }
 
     /// An object that has something the server drops, if it is one.
@@ -44,6 +46,7 @@ impl<R: Reconciler> Driver<R> {
         &self,
         key: &Key,
         known: &R::Object,
+        span: &Pass,
     ) -> Result<Option<Ended>, Failure> {
         let concerns: Vec<String> = {
             let difference = self.schema.borrow();
@@ -62,7 +65,7 @@ impl<R: Reconciler> Driver<R> {
             concerns.join(", "),
             env!("CARGO_PKG_VERSION")
         );
-        let reported = self.report(key, known.meta(), Reason::SchemaMismatch, &message);
+        let reported = self.report(key, known.meta(), Reason::SchemaMismatch, &message, span);
         reported.await.map(Some)
     }
 
@@ -72,6 +75,7 @@ impl<R: Reconciler> Driver<R> {
         metadata: &ObjectMeta,
         reason: Reason,
         message: &str,
+        span: &Pass,
     ) -> Result<Ended, Failure> {
         // The status of such an object may have fields we do not know; they stay as they are.
         let object = self.read(key).await?;
@@ -105,7 +109,7 @@ impl<R: Reconciler> Driver<R> {
             Wrote::Nothing
         } else {
             let fresh = ObjectMeta::deserialize(&object["metadata"]).unwrap_or_default();
-            self.write_tree(&fresh, key, status).await?
+            self.write_tree(&fresh, key, status, span).await?
         };
         let result = match wrote {
             Wrote::Something => PassResult::Changed,

@@ -10,6 +10,7 @@ use kube::Client;
 use kube::client::Body;
 use kube::runtime::controller::Action;
 use serde_json::{Value, json};
+use service::telemetry::trace::Traces;
 use tower::{BoxError, service_fn};
 
 use super::*;
@@ -126,7 +127,7 @@ fn driver(fence: Fence) -> Arc<Driver<Odd>> {
         let body = request.into_body().collect().await?.to_bytes();
         let mut object: Value = serde_json::from_slice(&body)?;
         object["metadata"]["resourceVersion"] = json!("42");
-        object["metadata"]["uid"] = json!("u1");
+        object["metadata"]["uid"] = object["metadata"]["name"].clone();
         object["metadata"]["generation"] = json!(3);
         object["spec"] = json!({});
         Ok::<_, BoxError>(Response::new(Full::new(bytes::Bytes::from(
@@ -152,6 +153,7 @@ fn driver(fence: Fence) -> Arc<Driver<Odd>> {
         writer,
         events,
         metrics,
+        traces: Traces::off(),
         seed: 1,
     };
     let (_, schema) = watch::channel(Arc::default());
@@ -161,7 +163,7 @@ fn driver(fence: Fence) -> Arc<Driver<Odd>> {
 fn object(name: &str, status: &Value) -> Arc<Watched<RoutingPolicy>> {
     let object = json!({
         "apiVersion": "relay.dev/v1alpha1", "kind": "RoutingPolicy",
-        "metadata": {"name": name, "namespace": "space", "uid": "u1", "generation": 3, "resourceVersion": "41"},
+        "metadata": {"name": name, "namespace": "space", "uid": name, "generation": 3, "resourceVersion": "41"},
         "spec": {}, "status": status,
     });
     Arc::new(serde_json::from_value(object).unwrap())
@@ -188,6 +190,23 @@ async fn a_pass_that_panics_costs_its_object_a_wait_and_nobody_else_anything() {
     );
     let _ = pass_over(&driver, "fine").await;
     assert_eq!(passes(&driver, PassResult::Changed), 1);
+}
+
+#[tokio::test]
+async fn fault_39_an_object_that_keeps_failing_is_one_series_of_errors_whatever_others_do() {
+    let driver = driver(Fence::only_instance());
+    for _ in 0..5 {
+        let _ = pass_over(&driver, "panics").await;
+        let _ = pass_over(&driver, "fine").await;
+    }
+    let suppressed = &driver.context.metrics.process.log_suppressed;
+    assert_eq!(suppressed.get(), 4, "only the first was logged");
+    let _ = pass::pass(object("panics", &json!({})), driver.clone()).await;
+    assert_eq!(suppressed.get(), 5);
+    // It is deleted: from now on passes work, and a later failure is news.
+    driver.changed(Change::Deleted(object("panics", &json!({}))));
+    let _ = pass_over(&driver, "fine").await;
+    assert_eq!(driver.errors.occurred(), Some(1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -45,7 +45,7 @@ pub struct FollowedPolicy {
 /// What a follower has and what it waits for.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Following {
-    /// The last revision that was loaded.
+    /// The last revision that was loaded of a policy that is there, or was when the API last answered.
     pub policy: Option<Arc<FollowedPolicy>>,
     /// What it waits for; `None` while the revision in force is the loaded one.
     pub waits_for: Option<String>,
@@ -123,12 +123,12 @@ impl PolicyFollower {
                     Some(Ok(Event::Init)) => listed = false,
                     Some(Ok(Event::InitDone)) if !listed => {
                         load = None;
-                        self.waits(self.absent());
+                        self.absent();
                     }
                     Some(Ok(Event::InitDone)) => {}
                     Some(Ok(Event::Delete(_))) => {
                         load = None;
-                        self.waits(self.absent());
+                        self.absent();
                     }
                     Some(Ok(Event::InitApply(policy) | Event::Apply(policy))) => {
                         listed = true;
@@ -220,11 +220,20 @@ impl PolicyFollower {
         });
     }
 
-    fn absent(&self) -> String {
-        format!(
-            "RoutingPolicy {}/{}, which is not there",
-            self.namespace, self.name
-        )
+    /// There is none: what was loaded of one is nobody's wish any more.
+    fn absent(&self) {
+        let (namespace, name) = (&self.namespace, &self.name);
+        let absent = Following {
+            policy: None,
+            waits_for: Some(format!(
+                "RoutingPolicy {namespace}/{name}, which is not there"
+            )),
+        };
+        self.following.send_if_modified(|following| {
+            let other = *following != absent;
+            *following = absent;
+            other
+        });
     }
 
     fn waits(&self, what: String) {

@@ -21,6 +21,7 @@ on_both! {
     fault_04_a_missing_right_is_told_and_heals;
     fault_05_an_expired_watch_lists_again_and_sees_what_went;
     fault_06_a_silent_watch_is_replaced;
+    fault_39_an_api_that_is_away_from_the_start_is_one_series_of_errors_of_each_watch;
     fault_08_events_twice_and_out_of_order_have_the_same_end;
     fault_36_an_object_that_is_not_understood_is_told_so_and_skipped;
     fault_36_a_field_that_the_server_drops_is_told_at_the_object;
@@ -326,5 +327,32 @@ async fn fault_36_a_field_that_the_server_drops_is_told_at_the_object(world: Wor
     running.end().await;
     let running = world.start();
     world.until_in_force("team").await;
+    running.end().await;
+}
+
+async fn fault_39_an_api_that_is_away_from_the_start_is_one_series_of_errors_of_each_watch(
+    world: World,
+) {
+    let (client, proxy) = Proxy::before(&world.client);
+    proxy.play(|_, _| Play::Refuse);
+    let running = world.start_with(client, FaultPoints::none(), Deadlines::default());
+    let metrics = running.metrics.clone();
+    let failed = |kind| metrics.watch_restarts(kind, WatchRestart::Error);
+    until("each watch fails three times", || async {
+        let failed = ["RoutingPolicy", "LayaServer", "ControllerRevision"].map(failed);
+        if failed.iter().all(|count| *count >= 3) {
+            Ok(())
+        } else {
+            Err(failed)
+        }
+    })
+    .await;
+    // The first of each is logged.
+    assert!(metrics.process.log_suppressed.get() >= 3 * 2);
+    assert!(!running.readiness.report().ready);
+    proxy.heal();
+    world.create("team", &good(1)).await;
+    world.until_in_force("team").await;
+    assert!(running.readiness.report().ready);
     running.end().await;
 }

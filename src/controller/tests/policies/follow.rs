@@ -21,16 +21,18 @@ on_both! {
     a_router_has_each_accepted_revision_within_a_second;
     a_router_keeps_its_policy_while_the_api_is_away_or_the_policy_is_gone;
     a_document_that_does_not_hold_what_its_name_says_is_not_used;
+    a_policy_made_anew_and_an_edit_back_are_followed;
 }
 
-struct Router {
-    told: watch::Receiver<Following>,
+/// A follower of the policy `team`.
+pub(crate) struct Router {
+    pub(crate) told: watch::Receiver<Following>,
     trigger: ShutdownTrigger,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Router {
-    fn follow(client: Client, world: &World) -> Self {
+    pub(crate) fn follow(client: Client, world: &World) -> Self {
         let suppressed = IntCounter::new("suppressed_total", "test").unwrap();
         let (follower, told) = PolicyFollower::new(client, &world.namespace, "team", suppressed);
         let (trigger, shutdown) = ShutdownTrigger::new();
@@ -41,13 +43,13 @@ impl Router {
         }
     }
 
-    async fn until(&mut self, what: &str, is: impl Fn(&Following) -> bool) -> Following {
+    pub(crate) async fn until(&mut self, what: &str, is: impl Fn(&Following) -> bool) -> Following {
         let found = timeout(PATIENCE, self.told.wait_for(|following| is(following))).await;
         let found = found.ok().map(|found| found.unwrap().clone());
         found.unwrap_or_else(|| panic!("{what}: last seen {:?}", self.told.borrow()))
     }
 
-    async fn has(&mut self, millis: u32) -> Arc<FollowedPolicy> {
+    pub(crate) async fn has(&mut self, millis: u32) -> Arc<FollowedPolicy> {
         let is = |following: &Following| {
             let policy = following.policy.as_ref();
             policy.is_some_and(|policy| policy.spec.deadlines.timeout_millis == millis)
@@ -55,7 +57,7 @@ impl Router {
         self.until("the revision arrives", is).await.policy.unwrap()
     }
 
-    async fn end(self) {
+    pub(crate) async fn end(self) {
         self.trigger.advance(Phase::Draining);
         timeout(PATIENCE, self.task).await.unwrap().unwrap();
     }
@@ -149,7 +151,7 @@ async fn a_router_keeps_its_policy_while_the_api_is_away_or_the_policy_is_gone(w
     let gone = router
         .until("it says so", |following| following.waits_for.is_some())
         .await;
-    assert_eq!(gone.policy.unwrap().spec.deadlines.timeout_millis, 1_002);
+    assert_eq!(gone.policy, None, "nobody wishes it any more");
     world.create("team", &good(3)).await;
     router.has(1_003).await;
     router.end().await;
@@ -195,6 +197,38 @@ async fn a_document_that_does_not_hold_what_its_name_says_is_not_used(world: Wor
         }
     })
     .await;
+    router.end().await;
+    running.end().await;
+}
+
+async fn a_policy_made_anew_and_an_edit_back_are_followed(world: World) {
+    let running = world.start();
+    world.create("team", &good(1)).await;
+    let first = world.until_in_force("team").await;
+    let mut router = Router::follow(world.client.clone(), &world);
+    router.has(1_001).await;
+    // Back to an earlier revision, whose document is there already.
+    world.edit("team", &good(2)).await;
+    router.has(1_002).await;
+    world.edit("team", &good(1)).await;
+    let back = router.has(1_001).await;
+    assert_eq!(Some(back.revision.clone()), revision(&first));
+    // Gone and made anew with what it said before: nothing is waited for then, whoever has the uid.
+    world.delete("team").await;
+    let gone = router
+        .until("it says so", |following| following.waits_for.is_some())
+        .await;
+    assert_eq!(gone.policy, None, "nobody wishes it any more");
+    let again = world.create("team", &good(1)).await;
+    assert_ne!(again.metadata.uid, first.metadata.uid);
+    let same = router
+        .until("nothing is waited for", |following| {
+            following.waits_for.is_none()
+        })
+        .await;
+    assert_eq!(same.policy, Some(back));
+    world.edit("team", &good(3)).await;
+    router.has(1_003).await;
     router.end().await;
     running.end().await;
 }

@@ -8,8 +8,12 @@ mod crash;
 mod faults;
 mod follow;
 mod life;
+mod page;
 mod proxy;
+mod restart;
+mod rights;
 mod sources;
+mod traces;
 mod world;
 
 /// The same test on both sources.

@@ -19,6 +19,7 @@ use kube::{Api, Client, ResourceExt};
 use prometheus::Registry;
 use serde_json::{Value, json};
 use service::runtime::{Phase, Readiness, ShutdownTrigger};
+use service::telemetry::trace::Traces;
 use service::telemetry::{BuildInfo, ProcessMetrics};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -164,6 +165,16 @@ impl World {
         faults: FaultPoints,
         deadlines: Deadlines,
     ) -> Running {
+        self.start_traced(client, faults, deadlines, Traces::off())
+    }
+
+    pub(crate) fn start_traced(
+        &self,
+        client: Client,
+        faults: FaultPoints,
+        deadlines: Deadlines,
+        traces: Traces,
+    ) -> Running {
         let build = BuildInfo {
             component: "controller",
             version: "test",
@@ -177,6 +188,7 @@ impl World {
             deadlines,
             namespaces: Namespaces::Only(vec![self.namespace.clone()]),
             metrics: metrics.clone(),
+            traces,
             fence: Fence::only_instance(),
             clock: Arc::new(SystemClock),
             ready: readiness.check("objects"),

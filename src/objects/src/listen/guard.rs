@@ -6,7 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -16,11 +16,17 @@ use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
-use service::http::Origins;
+use service::http::{BodyLimits, Origins, read_body};
 use service::runtime::Shutdown;
 use tower::Service;
 
 use super::token::{Sent, Token};
+
+/// Of a request's body: as many bytes as the API takes, in 10 s.
+const BODY: BodyLimits = BodyLimits {
+    bytes: 3 << 20,
+    wait: Duration::from_secs(10),
+};
 
 /// What a caller has to show.
 #[derive(Debug, Clone)]
@@ -71,7 +77,7 @@ where
 
 async fn admit(State(caller): State<Caller>, request: Request, next: Next) -> Response {
     let Caller::Token { token, origins } = caller else {
-        return next.run(request).await;
+        return whole(request, next).await;
     };
     if !origins.allow(&request) {
         return refusal(
@@ -81,8 +87,8 @@ async fn admit(State(caller): State<Caller>, request: Request, next: Next) -> Re
         );
     }
     match token.judge(bearer(request.headers()), Instant::now()) {
-        Sent::Right => next.run(request).await,
-        Sent::Wrong => {
+        Sent::Right => whole(request, next).await,
+        Sent::Missing | Sent::Wrong => {
             let mut response = refusal(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized");
             let bearer = HeaderValue::from_static("Bearer");
             response
@@ -100,6 +106,31 @@ async fn admit(State(caller): State<Caller>, request: Request, next: Next) -> Re
             response.headers_mut().insert(header::RETRY_AFTER, seconds);
             response
         }
+    }
+}
+
+/// Runs a request whose body came whole and in time: one that trickles must not hold a connection.
+async fn whole(request: Request, next: Next) -> Response {
+    let (head, body) = request.into_parts();
+    match read_body(&head.headers, body, BODY).await {
+        Ok(bytes) => next.run(Request::from_parts(head, bytes.into())).await,
+        Err(failure) => match failure.into_response().status() {
+            StatusCode::PAYLOAD_TOO_LARGE => refusal(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "RequestEntityTooLarge",
+                "Request entity too large: limit is 3145728",
+            ),
+            StatusCode::REQUEST_TIMEOUT => refusal(
+                StatusCode::REQUEST_TIMEOUT,
+                "Timeout",
+                "the request's body did not end within 10 s",
+            ),
+            _ => refusal(
+                StatusCode::BAD_REQUEST,
+                "BadRequest",
+                "the request's body cannot be read",
+            ),
+        },
     }
 }
 

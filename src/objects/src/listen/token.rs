@@ -31,9 +31,11 @@ pub struct Token {
 pub enum Sent {
     /// The token.
     Right,
-    /// Another one, or none.
+    /// None.
+    Missing,
+    /// Another one.
     Wrong,
-    /// Too many were wrong lately; none is looked at for this long.
+    /// Another one, after too many wrong ones; the next wrong one is looked at after this.
     Wait(Duration),
 }
 
@@ -90,8 +92,16 @@ impl Token {
         &self.text
     }
 
-    /// Judges what a caller sent. Digests are compared, so that time tells nothing of the token.
+    /// Judges what a caller sent. Digests are compared, so that time tells nothing of the token. The right one is always
+    /// right: 32 random bytes are not guessed, and whoever reaches the port must not be able to lock its user out.
     pub fn judge(&self, sent: Option<&[u8]>, now: Instant) -> Sent {
+        let Some(sent) = sent else {
+            return Sent::Missing;
+        };
+        let digest: [u8; 32] = Sha256::digest(sent).into();
+        if digest == self.digest {
+            return Sent::Right;
+        }
         let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((since, count)) = *wrong {
             let passed = now.saturating_duration_since(since);
@@ -100,10 +110,6 @@ impl Token {
             } else if count >= WRONG_TOKENS {
                 return Sent::Wait(WINDOW - passed);
             }
-        }
-        let digest: Option<[u8; 32]> = sent.map(|sent| Sha256::digest(sent).into());
-        if digest == Some(self.digest) {
-            return Sent::Right;
         }
         let (since, count) = wrong.unwrap_or((now, 0));
         *wrong = Some((since, count + 1));
@@ -135,25 +141,27 @@ mod tests {
     }
 
     #[test]
-    fn guessing_has_to_wait() {
+    fn guessing_has_to_wait_and_nobody_locks_the_user_out() {
         let token = Token::of_text("x".repeat(43));
         let start = Instant::now();
+        for _ in 0..100 {
+            assert_eq!(token.judge(None, start), Sent::Missing);
+        }
         assert_eq!(
             token.judge(Some("x".repeat(43).as_bytes()), start),
             Sent::Right
         );
+        let guess = Some("y".as_bytes());
         for _ in 0..WRONG_TOKENS {
-            assert_eq!(token.judge(None, start), Sent::Wrong);
+            assert_eq!(token.judge(guess, start), Sent::Wrong);
         }
         let later = start + Duration::from_secs(20);
-        let right = "x".repeat(43);
         assert_eq!(
-            token.judge(Some(right.as_bytes()), later),
+            token.judge(guess, later),
             Sent::Wait(Duration::from_secs(40))
         );
-        assert_eq!(
-            token.judge(Some(right.as_bytes()), start + WINDOW),
-            Sent::Right
-        );
+        let right = "x".repeat(43);
+        assert_eq!(token.judge(Some(right.as_bytes()), later), Sent::Right);
+        assert_eq!(token.judge(guess, start + WINDOW), Sent::Wrong);
     }
 }

@@ -7,6 +7,7 @@ mod answers;
 mod bodies;
 mod ending;
 mod limits;
+mod objects;
 mod servers;
 mod starting;
 mod support;

@@ -212,6 +212,9 @@ fn the_configuration_is_shown_with_the_source_of_each_value() {
         "listen = \"127.0.0.1:1\"  # flag --listen\n\
          admin_listen = \"127.0.0.1:2\"  # environment RELAYD_ADMIN_LISTEN\n\
          # policy is unset\n\
+         # policy_object is unset\n\
+         # kubeconfig is unset\n\
+         # namespace is unset\n\
          laya_url = []  # default\n\
          servers = [{{ url = \"http://127.0.0.1:8000\", weight = \"3\" }}]  # file {file}\n\
          # database_url is unset\n\

@@ -56,6 +56,8 @@ pub struct ConnectionLimits {
     pub idle_wait: Duration,
     /// Without progress while an answer is written.
     pub write_wait: Duration,
+    /// For open requests once the process drains; without it they have as long as the process has.
+    pub drain_wait: Option<Duration>,
 }
 
 impl Default for ConnectionLimits {
@@ -66,6 +68,7 @@ impl Default for ConnectionLimits {
             head_wait: Duration::from_secs(10),
             idle_wait: Duration::from_secs(75),
             write_wait: Duration::from_secs(10),
+            drain_wait: None,
         }
     }
 }
@@ -163,6 +166,15 @@ pub async fn serve<L: Accepts>(
     tokio::select! {
         () = async { while connections.join_next().await.is_some() {} } => {}
         () = shutdown.stopping() => {}
+        () = over(limits.drain_wait) => {}
+    }
+}
+
+/// Returns after a wait; never without one.
+async fn over(wait: Option<Duration>) {
+    match wait {
+        Some(wait) => tokio::time::sleep(wait).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -17,6 +17,9 @@ pub struct OwnSocket {
     user: u32,
 }
 
+/// Longest path of a socket, in bytes: `sun_path` of unix(7) less its end.
+const MAX_PATH: usize = 107;
+
 /// Why a socket cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on the socket {}: {reason}", path.display())]
@@ -37,6 +40,12 @@ impl OwnSocket {
             path: path.to_owned(),
             reason,
         };
+        let length = path.as_os_str().len();
+        if length > MAX_PATH {
+            return Err(refused(format!(
+                "its path has {length} bytes, limit {MAX_PATH}"
+            )));
+        }
         match std::fs::symlink_metadata(path) {
             Ok(found) if !found.file_type().is_socket() => {
                 return Err(refused("a file that is no socket is there".to_owned()));

@@ -6,7 +6,7 @@ use std::panic::PanicHookInfo;
 use std::str::FromStr;
 
 use tracing::Level;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
@@ -69,6 +69,18 @@ choice! {
 }
 
 impl LogLevel {
+    /// kube logs each try that fails as an error of its own, beside giving it to its caller, who tries again and says what
+    /// is worth saying.
+    fn targets(self) -> Targets {
+        let kube = match self {
+            Self::Error | Self::Warn | Self::Info => LevelFilter::OFF,
+            Self::Debug | Self::Trace => self.filter(),
+        };
+        Targets::new()
+            .with_default(self.filter())
+            .with_target("kube_client", kube)
+    }
+
     const fn filter(self) -> LevelFilter {
         LevelFilter::from_level(match self {
             Self::Error => Level::ERROR,
@@ -99,7 +111,7 @@ pub fn install(format: LogFormat, level: LogLevel) -> io::Result<()> {
             .boxed(),
     };
     tracing_subscriber::registry()
-        .with(layer.with_filter(level.filter()))
+        .with(layer.with_filter(level.targets()))
         .try_init()
         .map_err(io::Error::other)?;
     std::panic::set_hook(Box::new(report_panic));

@@ -1,6 +1,7 @@
 //! Tables of `plan`, and properties over random histories.
 
 mod history;
+mod server;
 mod table;
 
 use std::time::Duration;

@@ -1,10 +1,11 @@
-//! Traces: one span for each request, sent as OTLP over HTTP where the environment names a collector, and the W3C trace
+//! Traces: one span for each request and each pass of a reconciler, sent as OTLP over HTTP where the environment names a collector, and the W3C trace
 //! context, which is taken in and given on whether or not spans are sent. A span says what was asked of which route and
 //! how it ended; no text of a request or an answer is ever part of it.
 
 mod export;
 mod names;
 mod settings;
+mod work;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use uuid::Uuid;
 
 pub use export::TraceMetrics;
 pub use settings::TraceSettings;
+pub use work::{Pass, Subject, within};
 
 use crate::telemetry::{BuildInfo, RepeatedError};
 use export::{Bounded, Client, Counted, Pending};

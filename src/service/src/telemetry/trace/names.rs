@@ -16,6 +16,16 @@ pub(super) const ERROR: &str = "error.type";
 pub(super) const REQUEST_ID: &str = "relay.request.id";
 /// Id of the decision the request made or asked about.
 pub(super) const DECISION_ID: &str = "relay.decision.id";
+/// Kind of the object a pass is over, as its API names it.
+pub(super) const OBJECT_KIND: &str = "relay.object.kind";
+/// Its namespace.
+pub(super) const OBJECT_NAMESPACE: &str = "relay.object.namespace";
+/// Its name.
+pub(super) const OBJECT_NAME: &str = "relay.object.name";
+/// Generation of its spec.
+pub(super) const OBJECT_GENERATION: &str = "relay.object.generation";
+/// How a pass ended.
+pub(super) const PASS_RESULT: &str = "relay.pass.result";
 /// Version of the program.
 pub(super) const SERVICE_VERSION: &str = "service.version";
 /// Which of several replicas.
