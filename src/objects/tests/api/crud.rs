@@ -339,7 +339,7 @@ async fn what_is_wrong_is_said_first_and_alone_or_all_at_once() {
     assert_eq!(code, 400);
     assert_eq!(
         status["message"],
-        "strict decoding error: duplicate field \"kind\""
+        "x in version \"\" cannot be handled as a RoutingPolicy: strict decoding error: duplicate field \"kind\""
     );
     home.made(POLICIES, &policy("two")).await;
     let (code, status) = home
