@@ -237,3 +237,105 @@ fn an_edited_policy_changes_what_relay_decides_and_a_bad_edit_does_not() {
     assert!(explained.out.contains("spec.rules[0]"), "{explained:?}");
     assert!(explained.out.contains("stays in force"), "{explained:?}");
 }
+
+#[test]
+fn a_home_that_is_named_relative_to_the_working_folder_is_one_home() {
+    let machine = Machine::new();
+    let inside = |arguments: &[&str]| {
+        let mut command = machine.command("relayctl", arguments);
+        run(command
+            .env("RELAY_HOME", "relay")
+            .current_dir(machine.home.path()))
+    };
+    let up = inside(&["up", "--timeout", "30s"]);
+    assert_eq!(up.code, 0, "{up:?}");
+    let pid = machine.pid();
+    let status = machine.relayctl(&["status", "-o", "json"]).document();
+    assert_eq!(status["daemon"]["pid"], pid, "{status}");
+    assert_eq!(inside(&["down"]).code, 0);
+    assert!(is_gone(pid));
+    assert!(!machine.folder().join("relay").exists(), "a second home");
+}
+
+#[test]
+fn a_checkpoint_that_cannot_be_read_and_settings_that_come_too_late_are_said() {
+    let machine = Machine::new();
+    let up = |checkpoint: &str| {
+        let mut command = machine.command("relayctl", &["up"]);
+        run(command
+            .env("RELAYD_CHECKPOINT", checkpoint)
+            .current_dir(machine.home.path()))
+    };
+    let first = up("no-model");
+    assert_eq!(first.code, 0, "{first:?}");
+    // Named relative to this folder, not to that of the daemon.
+    let named = machine.home.path().join("no-model").display().to_string();
+    assert!(
+        first.out.contains(&format!("'{named}' is no directory")),
+        "{first:?}"
+    );
+    assert!(!first.err.contains("does not use"), "{first:?}");
+    for verb in ["status", "doctor"] {
+        let said = machine.relayctl(&[verb]);
+        assert!(said.out.contains("is no directory"), "{said:?}");
+    }
+    let second = up("other-model");
+    assert!(
+        second
+            .err
+            .contains("runs already and does not use RELAYD_CHECKPOINT;"),
+        "{second:?}"
+    );
+}
+
+#[test]
+fn a_store_that_was_damaged_is_said_to_be_lost() {
+    let machine = Machine::new();
+    assert_eq!(machine.relayctl(&["up"]).code, 0);
+    assert_eq!(machine.relayctl(&["down"]).code, 0);
+    std::fs::write(machine.folder().join("objects.db"), [7; 9000]).unwrap();
+    for verb in ["up", "status", "doctor"] {
+        let said = machine.relayctl(&[verb]);
+        let aside = format!("{}/objects.db.damaged-", machine.folder().display());
+        assert!(
+            said.out.contains(&format!(
+                "a damaged store of objects was set aside as {aside}"
+            )),
+            "{said:?}"
+        );
+    }
+}
+
+#[test]
+fn what_get_wrote_is_edited_and_decides_as_soon_as_it_is_applied() {
+    let machine = Machine::new();
+    assert_eq!(machine.relayctl(&["up"]).code, 0);
+    let router = machine.endpoint().unwrap()["router"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let got = machine
+        .relayctl(&["get", "rp", "default", "-o", "yaml"])
+        .out;
+    let revision = || {
+        let mut command = machine.command("relay", &["route", "-o", "json", "rename a field"]);
+        let decided = run(command.env("LAYA_BASE_URL", &router)).record();
+        decided["provenance"]["policy"]["revision"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let mut seen = vec![revision()];
+    for profile in ["critical", "economy", "quality"] {
+        let text = got.replace("profile: balanced", &format!("profile: {profile}"));
+        assert_ne!(text, got);
+        let file = machine.home.file("got.yaml", text).display().to_string();
+        assert_eq!(machine.relayctl(&["diff", "-f", &file]).code, 15);
+        let applied = machine.relayctl(&["apply", "-f", &file, "--wait"]);
+        assert_eq!(applied.code, 0, "{applied:?}");
+        // At once, not after a while.
+        let now = revision();
+        assert!(!seen.contains(&now), "{profile}: {seen:?}");
+        seen.push(now);
+    }
+}

@@ -55,7 +55,7 @@ codes! {
     /// The training made no model.
     TrainingFailed = 13, "training failed or cancelled";
     /// What was looked for was found.
-    Differences = 15, "`diff` found differences, `doctor` found failures";
+    Differences = 15, "found: differences (`diff`), failures (`doctor`, `policy test`)";
     /// SIGINT.
     Interrupted = 130, "interrupted";
     /// SIGTERM.

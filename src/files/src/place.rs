@@ -22,7 +22,8 @@ pub struct Places {
 pub struct NoHome;
 
 impl Places {
-    /// Finds the folders; makes none.
+    /// Finds the folders; makes none. One that is named relative to the working folder is made absolute: a daemon that is
+    /// started by another program has another one, and would look elsewhere.
     ///
     /// # Errors
     /// When nothing names them.
@@ -30,7 +31,11 @@ impl Places {
         let set = |name: &str| {
             environment(name)
                 .filter(|value| !value.is_empty())
-                .map(PathBuf::from)
+                .map(|value| {
+                    let path = PathBuf::from(value);
+                    // Fails only where there is no working folder; the path is refused then when it is used.
+                    std::path::absolute(&path).unwrap_or(path)
+                })
         };
         let relay = set("RELAY_HOME")
             .or_else(|| set("HOME").map(|home| home.join(".relay")))
@@ -150,6 +155,19 @@ mod tests {
             });
             assert_eq!(found, expected, "{name}");
         }
+    }
+
+    #[test]
+    fn folders_are_absolute() {
+        let here = std::env::current_dir().unwrap();
+        let look = |wanted: &str| match wanted {
+            "RELAY_HOME" => Some(OsString::from("rel/home")),
+            "RELAY_CODING_AGENT_DIR" => Some(OsString::from("./agent")),
+            _ => None,
+        };
+        let found = Places::find(&look).unwrap();
+        assert_eq!(found.relay, here.join("rel/home"));
+        assert_eq!(found.agent, here.join("agent"));
     }
 
     #[test]

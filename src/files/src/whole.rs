@@ -103,6 +103,24 @@ impl Lock {
         }
     }
 
+    /// Whether somebody has it. Where nobody has, a taker of that very moment is told the opposite, so this is asked only of
+    /// a lock whose holder is known by other signs.
+    ///
+    /// # Errors
+    /// When the file cannot be looked at; one that is not there is held by nobody.
+    pub fn is_held(path: &Path) -> io::Result<bool> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        match flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Ok(false),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Writes who holds it, for people.
     ///
     /// # Errors

@@ -22,3 +22,4 @@ pub use catalog::CatalogError;
 pub use options::{Clock, Notice, ObjectStoreOptions, OpenError};
 pub use rest::{ObjectBody, ObjectService};
 pub use store::{ObjectStore, Opened, ReadError};
+pub use write::metadata_faults;

@@ -9,6 +9,7 @@ use crate::connect;
 use crate::context::{self, Chosen};
 use crate::duration;
 use crate::error::{CliError, Detail};
+use crate::kinds;
 use crate::output::Format;
 use crate::output::table::Headers;
 use crate::program::Program;
@@ -226,11 +227,26 @@ impl Call {
         context::choose(flag, &|name| std::env::var_os(name), &self.places()?)
     }
 
+    /// A namespace becomes a part of a path; what could lead elsewhere is none.
+    fn check_namespace(&self) -> Result<(), CliError> {
+        let named = self.global.namespace.as_deref();
+        match named.and_then(|name| Some((name, kinds::namespace_fault(name)?))) {
+            None => Ok(()),
+            Some((name, why)) => {
+                let shown: String = name.chars().take(80).collect();
+                Err(CliError::usage(format!(
+                    "`-n {shown}` is no namespace: {why}"
+                )))
+            }
+        }
+    }
+
     /// The object API of the context.
     ///
     /// # Errors
     /// There is no such context, or it cannot be used.
     pub(crate) async fn connect(&self) -> Result<Server, CliError> {
+        self.check_namespace()?;
         let context = self.context()?;
         let connected = if context.is_local() {
             connect::local(&self.places()?)

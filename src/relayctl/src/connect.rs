@@ -1,7 +1,7 @@
 //! A `kube::Client` for a context: through the socket of `relayd local`, its port with its token, or a kubeconfig.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use files::Places;
 use http::{HeaderValue, Request, Response, Uri, header};
@@ -13,7 +13,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tower::BoxError;
 
 use crate::context::Chosen;
-use crate::daemon::Endpoint;
+use crate::daemon::{Endpoint, State, look};
 use crate::error::CliError;
 use api::exit::Exit;
 
@@ -26,7 +26,7 @@ const NAMESPACE: &str = "default";
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LocalError {
     /// No daemon.
-    #[error("`relayd local` is not running: nothing listens on {}", socket.display())]
+    #[error("`relayd local` is not running: nothing listens on {}{}", socket.display(), Self::detail(socket, source))]
     Absent {
         /// Where.
         socket: PathBuf,
@@ -49,6 +49,50 @@ pub(crate) enum LocalError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+impl LocalError {
+    /// What is odd about it, where something else than a daemon is missing.
+    fn detail(socket: &Path, source: &io::Error) -> String {
+        if is_absent(source) && !is_in_the_way(socket) {
+            return String::new();
+        }
+        if is_in_the_way(socket) {
+            ", which is no socket".to_owned()
+        } else {
+            format!(" ({source})")
+        }
+    }
+
+    /// What helps, where starting a daemon does not.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Absent { socket, source } if source.kind() == io::ErrorKind::InvalidInput => {
+                Some(format!(
+                    "{} is longer than the path of a socket may be; set RELAY_HOME to a shorter folder",
+                    socket.display()
+                ))
+            }
+            Self::Absent { source, .. } if source.kind() == io::ErrorKind::NotADirectory => {
+                Some("RELAY_HOME is no folder; set it to one of yours".to_owned())
+            }
+            Self::Absent { socket, .. } if is_in_the_way(socket) => Some(format!(
+                "move {} out of the way, then `relayctl up`",
+                socket.display()
+            )),
+            Self::Absent { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Some("RELAY_HOME is somebody else's; set it to a folder of yours".to_owned())
+            }
+            Self::Absent { .. } | Self::File { .. } | Self::Port { .. } => None,
+        }
+    }
+}
+
+/// Whether something that is no socket stands where it belongs.
+fn is_in_the_way(socket: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    std::fs::symlink_metadata(socket)
+        .is_ok_and(|metadata| !metadata.file_type().is_socket() && !metadata.is_symlink())
 }
 
 /// A client and the namespace it begins with.
@@ -130,12 +174,8 @@ struct Port {
 fn port(places: &Places) -> Result<Option<Port>, LocalError> {
     let path = places.endpoint();
     let refused = |path: PathBuf| move |why: String| LocalError::File { path, why };
-    let Some(endpoint) =
-        Endpoint::read(places).map_err(|error| refused(path.clone())(error.to_string()))?
-    else {
-        return Ok(None);
-    };
-    let Some(url) = endpoint.url.filter(|_| endpoint.process.lives()) else {
+    Endpoint::read(places).map_err(|error| refused(path.clone())(error.to_string()))?;
+    let State::Runs(Endpoint { url: Some(url), .. }) = look(places) else {
         return Ok(None);
     };
     let authority = loopback(&url).map_err(refused(path))?;

@@ -4,6 +4,8 @@ use crate::error::CliError;
 
 /// Longest name of any object.
 const MAX_NAME: usize = 253;
+/// Longest name of a namespace.
+const MAX_LABEL: usize = 63;
 
 /// Where objects of a kind live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,6 +133,15 @@ pub(crate) fn controller_revision() -> &'static Kind {
 impl Kind {
     pub(crate) fn is_ours(&self) -> bool {
         self.group == GROUP
+    }
+
+    /// Whether an object of ours is kept and nothing more: no controller of this release acts on its kind, and none of
+    /// another release has said anything of it.
+    pub(crate) fn is_only_stored(&self, object: &serde_json::Value) -> bool {
+        self.is_ours()
+            && self.kind != "RoutingPolicy"
+            && object["status"]["observedGeneration"].is_null()
+            && object["status"]["conditions"].is_null()
     }
 
     /// `relay.dev/v1alpha1`, or `v1` of the core group.
@@ -289,6 +300,17 @@ fn check_name(name: &str) -> Result<(), CliError> {
         Some(why) => Err(CliError::usage(format!(
             "`{name}` is no name of an object: {why}"
         ))),
+    }
+}
+
+/// Why a text cannot be a namespace: one is a label of DNS.
+pub(crate) fn namespace_fault(name: &str) -> Option<&'static str> {
+    if name.contains('.') {
+        return Some("only a-z, 0-9 and `-` may be in it");
+    }
+    match name_fault(name) {
+        None if name.len() > MAX_LABEL => Some("it has more than 63 characters"),
+        fault => fault,
     }
 }
 

@@ -15,6 +15,29 @@ use api::exit::Exit;
 /// Longest text of an answer that is no `Status`, in characters.
 const MAX_TEXT: usize = 300;
 
+/// What helps where a store is full.
+pub(crate) const DELETE_SOME: &str =
+    "delete objects that are not needed any more: `relayctl get relay -A` lists them";
+/// What the API server adds when it stopped early.
+const NOT_CHECKED: &str = "some validation rules were not checked";
+
+/// Whether a refusal is about the room of the local store, and not about rights.
+pub(crate) fn is_full_store(message: &str) -> bool {
+    message.contains("the local store holds at most")
+}
+
+/// Leaves out that not everything was checked, unless that is all there is.
+pub(crate) fn without_noise<T>(mut causes: Vec<T>, parts: impl Fn(&T) -> (&str, &str)) -> Vec<T> {
+    let is_noise = |cause: &T| {
+        let (field, message) = parts(cause);
+        field == "<nil>" && message.contains(NOT_CHECKED)
+    };
+    if causes.iter().any(|cause| !is_noise(cause)) {
+        causes.retain(|cause| !is_noise(cause));
+    }
+    causes
+}
+
 /// A question without an answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServerError {
@@ -134,16 +157,16 @@ impl ServerError {
         if self.is_untyped() {
             return untyped(message);
         }
+        if let Some(cause) = mistyped(message) {
+            return vec![cause];
+        }
         let causes = status["details"]["causes"].as_array();
         let text = |cause: &Value, name: &str| cause[name].as_str().unwrap_or_default().to_owned();
-        causes
-            .into_iter()
-            .flatten()
-            .map(|cause| Cause {
-                field: text(cause, "field").trim_start_matches('.').to_owned(),
-                message: text(cause, "message"),
-            })
-            .collect()
+        let causes = causes.into_iter().flatten().map(|cause| Cause {
+            field: text(cause, "field").trim_start_matches('.').to_owned(),
+            message: text(cause, "message"),
+        });
+        without_noise(causes.collect(), |cause| (&cause.field, &cause.message))
     }
 
     fn exit(&self) -> Exit {
@@ -155,6 +178,8 @@ impl ServerError {
                 401 | 403 => Exit::Forbidden,
                 404 => Exit::NotFound,
                 409 => Exit::Conflict,
+                // It answers well; there is no room.
+                507 => Exit::Failed,
                 429 | 500.. => Exit::Unreachable,
                 _ => Exit::Failed,
             },
@@ -185,6 +210,13 @@ impl ServerError {
     }
 
     fn hint(&self, context: &str) -> Option<String> {
+        if let Self::Unreachable(_, Some(source)) = self
+            && let Some(kube::Error::Service(inner)) = source.downcast_ref::<kube::Error>()
+            && let Some(local) = inner.downcast_ref::<LocalError>()
+            && let Some(hint) = local.hint()
+        {
+            return Some(hint);
+        }
         let local = context == crate::context::LOCAL;
         let hint = match self {
             Self::Unreachable(..) if local => {
@@ -196,6 +228,11 @@ impl ServerError {
             Self::TimedOut(_) => "`--timeout` waits longer; `relayctl doctor` looks closer",
             Self::Strange(_) => "`relayctl doctor` looks closer",
             Self::Refused(_) => match self.code() {
+                403 if self.says(is_full_store) => DELETE_SOME,
+                403 if self.says(|message| message.contains("because it is being terminated")) => {
+                    "wait until the namespace is gone, or use another one with `-n`"
+                }
+                507 => "free some space; `relayctl doctor` tells how much there is",
                 403 => "`relayctl doctor` lists which rights are missing",
                 401 => {
                     "the credentials of this context are not accepted; `relayctl context show` tells where they are"
@@ -211,6 +248,13 @@ impl ServerError {
             },
         };
         Some(hint.to_owned())
+    }
+
+    fn says(&self, wanted: impl Fn(&str) -> bool) -> bool {
+        let status = self.status();
+        status
+            .and_then(|status| status["message"].as_str())
+            .is_some_and(wanted)
     }
 
     /// A 404 of the path and not of the object.
@@ -263,6 +307,30 @@ fn unknown_fields(list: &str) -> Vec<Cause> {
             })
         })
         .collect()
+}
+
+/// `json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string`.
+fn mistyped(message: &str) -> Option<Cause> {
+    let (_, rest) = message.split_once("cannot unmarshal ")?;
+    let (found, rest) = rest.split_once(" into Go struct field ")?;
+    let (path, wanted) = rest.split_once(" of type ")?;
+    // Newer servers name the outer types too: `.metadata.labels`.
+    let field = match path.split_once("ObjectMeta.") {
+        Some((_, field)) => format!("metadata.{}", field.trim_start_matches("metadata.")),
+        None => path.split_once('.')?.1.to_owned(),
+    };
+    let wanted = match wanted {
+        "string" => "a string",
+        "bool" => "true or false",
+        "int32" | "int64" => "a whole number",
+        _ if wanted.starts_with("map[") => "a map of strings",
+        _ if wanted.starts_with("[]") => "a list",
+        _ => "an object",
+    };
+    Some(Cause {
+        field,
+        message: format!("must be {wanted}, is {found}"),
+    })
 }
 
 /// `failed to create typed patch object (…): errors:\n  .spec.foo: field not declared in schema\n …`, or one error inline.
@@ -322,6 +390,7 @@ mod tests {
             (413, Exit::Refused),
             (422, Exit::Refused),
             (429, Exit::Unreachable),
+            (507, Exit::Failed),
             (500, Exit::Unreachable),
             (503, Exit::Unreachable),
         ] {
@@ -357,6 +426,16 @@ mod tests {
         assert_eq!(refused(&typed).into_error("x").exit, Exit::Refused);
         let one = json!({"code": 500, "message": "failed to create typed patch object (default/default; relay.dev/v1alpha1, Kind=RoutingPolicy): .spec.foo: field not declared in schema"});
         assert_eq!(fields(&one), ["spec.foo: unknown field"]);
+        let mistyped = json!({"code": 400, "message": "RoutingPolicy in version \"v1alpha1\" cannot be handled as a RoutingPolicy: json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string"});
+        assert_eq!(
+            fields(&mistyped),
+            ["metadata.labels: must be a string, is number"]
+        );
+        let noise = json!({"field": "<nil>", "message": "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"});
+        let two = json!({"code": 422, "message": "x", "details": {"causes": [noise, {"field": "spec.device", "message": "bad"}]}});
+        assert_eq!(fields(&two), ["spec.device: bad"]);
+        let alone = json!({"code": 422, "message": "x", "details": {"causes": [noise]}});
+        assert_eq!(fields(&alone).len(), 1);
         let invalid = json!({"code": 422, "message": "x is invalid", "details": {"causes": [
             {"reason": "FieldValueInvalid", "field": "spec.profile", "message": "bad"}]}});
         assert_eq!(fields(&invalid), ["spec.profile: bad"]);
@@ -385,5 +464,22 @@ mod tests {
         let error = error.into_error("team");
         assert_eq!(error.exit, Exit::Unreachable);
         assert!(error.line().len() < 1000 && !error.line().contains('\u{1b}'));
+    }
+
+    #[test]
+    fn a_403_is_about_rights_or_about_room() {
+        let hint = |message: &str| {
+            let status = json!({"kind": "Status", "message": message, "code": 403});
+            let error = refused(&status).into_error("local");
+            assert_eq!(error.exit, Exit::Forbidden);
+            error.hint_text().unwrap().to_owned()
+        };
+        assert!(hint("x is forbidden: User \"a\" cannot get resource").contains("rights"));
+        assert_eq!(
+            hint(
+                "layamodels.relay.dev \"x\" is forbidden: the local store holds at most 10000 objects"
+            ),
+            DELETE_SOME
+        );
     }
 }

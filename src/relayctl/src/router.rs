@@ -1,8 +1,9 @@
 //! What the router of this machine says of itself: whether a model serves, which policy is in force, how requests were
 //! judged.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use files::Places;
 use http::{Request, header};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper_util::rt::TokioIo;
@@ -10,10 +11,34 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 
 use crate::connect::loopback;
+use crate::daemon::{self, State};
 
 /// It is on this machine and answers at once, or is in trouble.
 const PATIENCE: Duration = Duration::from_secs(5);
 const MAX_ANSWER: usize = 16 << 20;
+
+/// How long a router may take to follow an accepted revision; it mostly has before anybody asks.
+const FOLLOW: Duration = Duration::from_secs(5);
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// Waits until the router of this machine decides by a revision of the policy that it follows, so that the next request
+/// after `apply --wait` is decided by it. One that follows another policy, or does not answer, is not waited for.
+pub(crate) async fn until_in_force(places: &Places, name: &str, revision: &str) {
+    let State::Runs(endpoint) = daemon::look(places) else {
+        return;
+    };
+    let Some(router) = endpoint.router.and_then(|url| Router::at(&url).ok()) else {
+        return;
+    };
+    let ends = Instant::now() + FOLLOW;
+    while let Ok(policy) = router.ask("/v1/policy").await
+        && policy["name"] == name
+        && policy["revision"] != revision
+        && Instant::now() < ends
+    {
+        tokio::time::sleep(AGAIN).await;
+    }
+}
 
 /// A router and how to ask it.
 #[derive(Debug, Clone)]

@@ -14,7 +14,7 @@ const MAX_ANSWER: u64 = 1000;
 /// When to colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub(crate) enum ColorChoice {
-    /// On a terminal, unless `NO_COLOR` is set
+    /// On a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`
     #[default]
     Auto,
     /// Always
@@ -40,6 +40,7 @@ impl Styles {
             ColorChoice::Never => false,
             ColorChoice::Auto => {
                 std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+                    && obeys_sequences()
                     && io::stdout().is_terminal()
             }
         };
@@ -101,9 +102,14 @@ pub(crate) enum Reader {
     Left,
 }
 
-/// Lines of the terminal that standard output is, if it is one.
+/// A terminal without a cursor, as that of an editor, shows sequences instead of obeying them.
+fn obeys_sequences() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// Lines of the terminal that standard output is, if it is one that can be drawn on.
 pub(crate) fn height() -> Option<usize> {
-    if !io::stdout().is_terminal() {
+    if !io::stdout().is_terminal() || !obeys_sequences() {
         return None;
     }
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;

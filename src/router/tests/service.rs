@@ -385,7 +385,7 @@ async fn a_policy_says_how_much_of_a_request_is_kept() {
 async fn the_example_of_the_readme_is_learned() {
     let router = TestRouter::start(&built_in_policy()).await;
     let body: Value =
-        serde_json::from_str(include_str!("../../../docs/examples/learned-task.json")).unwrap();
+        serde_json::from_str(include_str!("../../../docs/requests/learned-task.json")).unwrap();
     let (status, answer) = router.post("/v1/learn", &body).await;
     assert_eq!(status, 200, "{answer}");
     let decision = route(&router, json!({"request": "fix date parser"})).await;

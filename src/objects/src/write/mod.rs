@@ -28,6 +28,12 @@ use crate::failure::{About, Failure};
 use crate::fields::Writer;
 use crate::schema::{Cause, CauseReason, Definition};
 
+/// What an API server refuses of the metadata of an object of ours that is to be made, its namespace filled in.
+#[must_use]
+pub fn metadata_faults(object: &Value) -> Vec<Cause> {
+    metadata::check(object, true, names::subdomain)
+}
+
 /// The part of an object that a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {

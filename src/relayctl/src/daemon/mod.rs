@@ -1,37 +1,23 @@
 //! `relayd local` of this user: where it says it is, whether it lives, how it is started and stopped.
 
+mod findings;
+mod process;
+mod settings;
 mod start;
 mod stop;
 
-use std::path::Path;
-
-use files::{Places, ReadError, process_start};
+use files::{Lock, Places, ReadError};
 use serde::Deserialize;
 
+pub(crate) use self::findings::{Aside, Model, free_bytes, model, set_aside};
+pub(crate) use self::process::Process;
+use self::process::{ProgramOf, is_relayd, program_of};
+pub(crate) use self::settings::{of_process, own, unused};
 pub(crate) use self::start::{Started, find_program, start};
 pub(crate) use self::stop::{Stopped, stop};
 
 /// Longest `endpoint.json`, in bytes.
 const MAX_ENDPOINT: u64 = 64 << 10;
-
-/// A process that a file names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Process {
-    pub(crate) pid: u32,
-    /// When it started; another process with the same number started at another time.
-    start: Option<u64>,
-}
-
-impl Process {
-    /// Whether it is the one that was meant, and still there.
-    pub(crate) fn lives(self) -> bool {
-        match (process_start(self.pid), self.start) {
-            (Some(now), Some(then)) => now == then,
-            (found, None) => found.is_some(),
-            (None, Some(_)) => false,
-        }
-    }
-}
 
 /// `<RELAY_HOME>/daemon/endpoint.json`. A newer daemon may say more.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +90,7 @@ impl Endpoint {
 pub(crate) enum State {
     /// Nothing says that there is one.
     Absent,
-    /// It ended without cleaning up; says how that is known.
+    /// A file speaks of one that is not there, or is not the daemon of this home; says how that is known.
     Crashed(String),
     /// It lives.
     Runs(Endpoint),
@@ -112,100 +98,149 @@ pub(crate) enum State {
 
 /// Looks at the files.
 pub(crate) fn look(places: &Places) -> State {
-    match Endpoint::read(places) {
-        Ok(None) => State::Absent,
-        Ok(Some(endpoint)) if endpoint.process.lives() => State::Runs(endpoint),
-        Ok(Some(endpoint)) => State::Crashed(format!(
-            "process {} of {} is gone",
-            endpoint.process.pid,
-            places.endpoint().display()
-        )),
-        Err(error) => State::Crashed(format!("{} {error}", places.endpoint().display())),
+    judge(places, &program_of)
+}
+
+fn judge(places: &Places, program_of: ProgramOf<'_>) -> State {
+    let shown = places.endpoint().display().to_string();
+    let endpoint = match Endpoint::read(places) {
+        Ok(None) => return State::Absent,
+        Ok(Some(endpoint)) => endpoint,
+        Err(error) => return State::Crashed(format!("{shown} {error}")),
+    };
+    if let Some(why) = endpoint.process.fault(program_of) {
+        return State::Crashed(format!("{shown}: {why}"));
     }
+    // A copied home names the daemon of another one. Asked last, so that no daemon that just starts is disturbed.
+    if is_locked(places) {
+        State::Runs(endpoint)
+    } else {
+        let pid = endpoint.process.pid;
+        State::Crashed(format!(
+            "{shown}: process {pid} does not hold {}",
+            lock(places).display()
+        ))
+    }
+}
+
+fn lock(places: &Places) -> std::path::PathBuf {
+    places.daemon().join("lock")
+}
+
+fn is_locked(places: &Places) -> bool {
+    Lock::is_held(&lock(places)).unwrap_or(false)
 }
 
 /// The process that holds the daemon's lock by the note in it, if it lives. It may just be starting.
 pub(crate) fn holder(places: &Places) -> Option<u32> {
-    let note = files::read_text(&places.daemon().join("lock"), 64).ok()?;
-    let pid: u32 = note.text.trim().parse().ok()?;
-    let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
-    is_relayd(&program).then_some(pid)
+    noted(places, &program_of)
 }
 
-fn is_relayd(program: &Path) -> bool {
-    // A program that was replaced since has ` (deleted)` behind its name.
-    let name = program.file_name().unwrap_or_default().to_string_lossy();
-    name.split(' ').next() == Some("relayd")
+fn noted(places: &Places, program_of: ProgramOf<'_>) -> Option<u32> {
+    let note = files::read_text(&lock(places), 64).ok()?;
+    let pid: u32 = note.text.trim().parse().ok()?;
+    let program = program_of(pid)?;
+    (is_relayd(&program) && is_locked(places)).then_some(pid)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
+    use files::process_start;
+
     use super::*;
 
-    #[test]
-    fn a_daemon_is_known_by_its_number_and_its_start() {
+    fn relayd(_: u32) -> Option<PathBuf> {
+        Some("/usr/bin/relayd".into())
+    }
+
+    fn home() -> (tempfile::TempDir, Places) {
         let folder = tempfile::tempdir().unwrap();
         let places = Places {
             relay: folder.path().to_owned(),
             agent: folder.path().join("agent"),
         };
         std::fs::create_dir_all(places.daemon()).unwrap();
+        (folder, places)
+    }
+
+    #[test]
+    fn a_daemon_is_known_by_its_number_its_start_its_program_and_its_lock() {
+        let (_folder, places) = home();
         assert_eq!(look(&places), State::Absent);
         let pid = std::process::id();
         let start = process_start(pid).unwrap();
-        let write = |text: String| std::fs::write(places.endpoint(), text).unwrap();
-        write(format!(
+        let write = |text: &str| std::fs::write(places.endpoint(), text).unwrap();
+        let good = format!(
             r#"{{"router":"http://127.0.0.1:1","pid":{pid},"pidStart":{start},"version":"1","more":true}}"#
-        ));
-        let State::Runs(endpoint) = look(&places) else {
+        );
+        write(&good);
+        let told = |state: State| match state {
+            State::Crashed(how) => how,
+            other => panic!("{other:?}"),
+        };
+        assert!(told(judge(&places, &relayd)).contains("does not hold"));
+        let lock = Lock::try_take(&lock(&places)).unwrap().unwrap();
+        let State::Runs(endpoint) = judge(&places, &relayd) else {
             panic!("it runs")
         };
         assert_eq!(endpoint.router.as_deref(), Some("http://127.0.0.1:1"));
-        for text in [
-            format!(r#"{{"pid":{pid},"pidStart":{}}}"#, start + 1),
-            format!(r#"{{"pid":{},"pidStart":1}}"#, u32::MAX),
-            "{".to_owned(),
-            String::new(),
+        assert!(told(look(&places)).contains("is no relayd"));
+        for (text, how) in [
+            (
+                format!(r#"{{"pid":{pid},"pidStart":{}}}"#, start + 1),
+                "is gone",
+            ),
+            (format!(r#"{{"pid":{},"pidStart":1}}"#, u32::MAX), "is gone"),
+            (
+                r#"{"pid":1,"url":"http://127.0.0.1:1"}"#.to_owned(),
+                "may be anything",
+            ),
+            ("{".to_owned(), "is damaged"),
+            (String::new(), "is damaged"),
         ] {
-            write(text.clone());
-            assert!(matches!(look(&places), State::Crashed(_)), "{text}");
+            write(&text);
+            let said = told(judge(&places, &relayd));
+            assert!(said.contains(how), "{text}: {said}");
         }
+        drop(lock);
     }
 
     #[test]
-    fn one_that_ended_is_dead_before_its_parent_has_noticed() {
-        let mut child = std::process::Command::new("/bin/true").spawn().unwrap();
-        let process = Process {
-            pid: child.id(),
-            start: process_start(child.id()),
-        };
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
-        while process.lives() {
-            assert!(std::time::Instant::now() < deadline, "still alive");
-            std::thread::yield_now();
+    fn what_is_not_the_daemon_of_this_home_is_never_signalled() {
+        use std::os::unix::process::ExitStatusExt;
+        let (_folder, places) = home();
+        let mut child = std::process::Command::new("/bin/sleep")
+            .arg("600")
+            .spawn()
+            .unwrap();
+        let pid = child.id();
+        let start = process_start(pid).unwrap();
+        std::fs::write(lock(&places), format!("{pid}\n")).unwrap();
+        for text in [
+            format!(r#"{{"pid":{pid}}}"#),
+            format!(r#"{{"pid":{pid},"pidStart":{start}}}"#),
+        ] {
+            std::fs::write(places.endpoint(), text).unwrap();
+            let stopped = stop(&places, Some(std::time::Duration::ZERO)).unwrap();
+            assert!(matches!(stopped, Stopped::Nothing(Some(_))), "{stopped:?}");
         }
-        child.wait().unwrap();
-        assert!(!process.lives());
+        // Still there: this signal is the first that it gets.
+        child.kill().unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
     }
 
     #[test]
-    fn the_lock_names_its_holder_only_while_that_is_a_relayd() {
-        let folder = tempfile::tempdir().unwrap();
-        let places = Places {
-            relay: folder.path().to_owned(),
-            agent: folder.path().join("agent"),
-        };
-        std::fs::create_dir_all(places.daemon()).unwrap();
+    fn the_lock_names_its_holder_only_while_that_is_a_relayd_and_holds_it() {
+        let (_folder, places) = home();
         assert_eq!(holder(&places), None);
-        std::fs::write(
-            places.daemon().join("lock"),
-            format!("{}\n", std::process::id()),
-        )
-        .unwrap();
+        let pid = std::process::id();
+        std::fs::write(lock(&places), format!("{pid}\n")).unwrap();
+        assert_eq!(noted(&places, &relayd), None, "nobody holds it");
+        let taken = Lock::try_take(&lock(&places)).unwrap().unwrap();
+        assert_eq!(noted(&places, &relayd), Some(pid));
         assert_eq!(holder(&places), None, "a test is no relayd");
-        assert!(
-            is_relayd(Path::new("/usr/bin/relayd (deleted)"))
-                && !is_relayd(Path::new("/bin/relay"))
-        );
+        drop(taken);
     }
 }

@@ -1,7 +1,7 @@
 //! Starting `relayd local` so that it outlives this program and its terminal.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,16 @@ use std::process::{Child, Command, Stdio};
 
 use files::{PRIVATE, Places};
 
+use super::{findings, settings};
 use crate::error::CliError;
 use api::exit::Exit;
 
 /// A log that is longer begins anew; the old one is kept beside it.
 const MAX_LOG: u64 = 10 << 20;
+/// Names the agent's folder, if it is not in the home.
+const AGENT: &str = "RELAY_CODING_AGENT_DIR";
+/// Less space than this is none, in bytes.
+const NOTHING: u64 = 64 << 10;
 /// What is read of its end when the daemon failed.
 const TAIL: u64 = 16 << 10;
 
@@ -73,10 +78,18 @@ pub(crate) fn start(places: &Places, program: &Path) -> Result<Started, CliError
     let errors = file
         .try_clone()
         .map_err(|error| CliError::file(&log, error))?;
+    // Only where it is named: else the daemon finds it in the home by itself.
+    let agent = std::env::var_os(AGENT)
+        .filter(|named| !named.is_empty())
+        .map(|_| (AGENT, &places.agent));
     let child = Command::new(program)
         .arg("local")
         // It must not keep the folder it was started in.
         .current_dir(&places.relay)
+        // So what is named relative to that one is named whole.
+        .env("RELAY_HOME", &places.relay)
+        .envs(settings::own())
+        .envs(agent)
         .stdin(Stdio::null())
         .stdout(file)
         .stderr(errors)
@@ -116,17 +129,24 @@ impl Started {
         // Its own error, if it had one; the hint after it is for its own arguments.
         let own = lines().rev().find_map(|line| line.strip_prefix("relayd: "));
         own.or_else(|| lines().next_back())
-            .unwrap_or("it said nothing")
-            .to_owned()
+            .map_or_else(|| self.silence(), str::to_owned)
+    }
+
+    /// A full disk takes the log too.
+    fn silence(&self) -> String {
+        match findings::free_bytes(&self.log) {
+            Ok(bytes) if bytes < NOTHING => format!("the disk of {} is full", self.log.display()),
+            _ => "it said nothing".to_owned(),
+        }
+    }
+
+    /// What becomes of the model inside, by what it said since it was started.
+    pub(crate) fn model(&self) -> Option<findings::Model> {
+        findings::model(&self.log, self.from)
     }
 
     fn tail(&self) -> io::Result<String> {
-        let mut file = File::open(&self.log)?;
-        let end = file.metadata()?.len();
-        file.seek(SeekFrom::Start(self.from.max(end.saturating_sub(TAIL))))?;
-        let mut bytes = Vec::new();
-        file.take(TAIL).read_to_end(&mut bytes)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        findings::tail(&self.log, self.from, TAIL)
     }
 
     /// For a hint.

@@ -15,8 +15,8 @@ const AGAIN: Duration = Duration::from_millis(20);
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stopped {
-    /// Nothing ran.
-    Nothing,
+    /// Nothing ran; with what a file says of a process that is left alone.
+    Nothing(Option<String>),
     /// It was told, and nobody waited.
     Told(u32),
     /// It is gone.
@@ -30,18 +30,19 @@ pub(crate) enum Stopped {
 pub(crate) fn stop(places: &Places, patience: Option<Duration>) -> Result<Stopped, CliError> {
     let pid = match look(places) {
         State::Runs(endpoint) => endpoint.process.pid,
-        State::Absent | State::Crashed(_) => match holder(places) {
-            Some(pid) => pid,
-            None => return Ok(Stopped::Nothing),
+        state @ (State::Absent | State::Crashed(_)) => match (holder(places), state) {
+            (Some(pid), _) => pid,
+            (None, State::Crashed(how)) => return Ok(Stopped::Nothing(Some(how))),
+            (None, _) => return Ok(Stopped::Nothing(None)),
         },
     };
     // Whoever has the number later started at another time.
     let Some(start) = process_start(pid) else {
-        return Ok(Stopped::Nothing);
+        return Ok(Stopped::Nothing(None));
     };
     let target = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let Some(target) = target else {
-        return Ok(Stopped::Nothing);
+        return Ok(Stopped::Nothing(None));
     };
     if let Err(error) = kill_process(target, Signal::TERM)
         && process_start(pid) == Some(start)

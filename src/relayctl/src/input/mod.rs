@@ -1,6 +1,7 @@
 //! Objects out of files: every document of every file is read and looked at before anything is sent anywhere.
 
 mod files;
+mod metadata;
 mod node;
 
 use std::collections::HashMap;
@@ -91,13 +92,24 @@ impl Input {
 /// The first that is none.
 pub(crate) fn objects(names: &[PathBuf]) -> Result<Vec<Input>, CliError> {
     let mut all = Vec::new();
+    let mut empty = Vec::new();
     for text in files::read(names)? {
-        all.extend(parse(&text)?);
+        let inputs = parse(&text)?;
+        if inputs.is_empty() {
+            empty.push(text.name);
+        } else {
+            all.extend(inputs);
+        }
     }
     if all.is_empty() {
-        return Err(CliError::refused(
-            "nothing is in what was named, no object at all",
-        ));
+        let more = match empty.len() {
+            0 | 1 => String::new(),
+            more => format!(" and {} more", more - 1),
+        };
+        let name = empty.first().map_or("", String::as_str);
+        return Err(CliError::refused(format!(
+            "{name}{more}: holds no object, only nothing or comments"
+        )));
     }
     let mut seen: HashMap<_, usize> = HashMap::new();
     for (at, input) in all.iter().enumerate() {
@@ -126,13 +138,19 @@ pub(crate) fn parse(text: &Text) -> Result<Vec<Input>, CliError> {
         document::read_yaml_stream(&text.text).map_err(|error| syntax(text, &error))?;
     let mut inputs = Vec::new();
     for document in &documents {
-        match list_items(&document.value) {
-            Some(items) => {
-                for item in items {
-                    inputs.push(object(&text.name, item)?);
+        if is_list(&document.value) {
+            for item in list_items(&text.name, document)? {
+                if is_list(&item.value) {
+                    let line = Lines::of(item).of_field("");
+                    return Err(CliError::refused(format!(
+                        "{}:{line}: is a List inside a List; put its items into the outer one",
+                        text.name
+                    )));
                 }
+                inputs.push(object(&text.name, item)?);
             }
-            None => inputs.push(object(&text.name, document)?),
+        } else {
+            inputs.push(object(&text.name, document)?);
         }
     }
     Ok(inputs)
@@ -166,20 +184,29 @@ fn tab_indents(text: &str, line: u64) -> bool {
         .any(|indentation| indentation.contains('\t'))
 }
 
-/// The items of a `v1` `List`, as `relayctl get -o yaml` writes them.
-fn list_items(node: &Node) -> Option<&[Spanned<Node>]> {
+/// Whether it is a `v1` `List`, as `relayctl get -o yaml` writes it.
+fn is_list(node: &Node) -> bool {
     let is = |name: &str, text: &str| {
         let entry = node.entry(name);
         entry.is_some_and(
             |(_, value)| matches!(&value.value, Node::Plain(Value::String(found)) if found == text),
         )
     };
-    if !is("kind", "List") || !is("apiVersion", "v1") {
-        return None;
-    }
-    match &node.entry("items")?.1.value {
-        Node::List(items) => Some(items),
-        _ => None,
+    is("kind", "List") && is("apiVersion", "v1")
+}
+
+/// Its items.
+fn list_items<'a>(
+    file: &str,
+    document: &'a Spanned<Node>,
+) -> Result<&'a [Spanned<Node>], CliError> {
+    match document.value.entry("items").map(|(_, items)| &items.value) {
+        None | Some(Node::Plain(Value::Null)) => Ok(&[]),
+        Some(Node::List(items)) => Ok(items),
+        Some(_) => Err(CliError::refused(format!(
+            "{file}:{}: items: must be a list",
+            Lines::of(document).of_field("items")
+        ))),
     }
 }
 
@@ -223,6 +250,9 @@ fn object(file: &str, document: &Spanned<Node>) -> Result<Input, CliError> {
         .is_some_and(|metadata| !metadata.is_object())
     {
         return Err(wrong("metadata", "must be an object"));
+    }
+    if let Some((field, why)) = metadata::mistyped(&object["metadata"]) {
+        return Err(wrong(&field, why));
     }
     let name = needed(&["metadata", "name"])?;
     let namespace = text(&["metadata", "namespace"])?;
@@ -380,6 +410,21 @@ mod tests {
                 "no name",
                 "apiVersion: relay.dev/v1alpha1\nkind: LayaModel\nmetadata: {}\n",
                 "f.yaml:3: metadata.name: is required",
+            ),
+            (
+                "a number as a label",
+                "apiVersion: relay.dev/v1alpha1\nkind: LayaModel\nmetadata:\n  name: x\n  labels:\n    a: b\n    c.d/e: 5\n",
+                "f.yaml:7: metadata.labels[c.d/e]: must be a string; put it into quotes",
+            ),
+            (
+                "items that are none",
+                "apiVersion: v1\nkind: List\nitems: 5\n",
+                "f.yaml:3: items: must be a list",
+            ),
+            (
+                "a list in a list",
+                "apiVersion: v1\nkind: List\nitems:\n  - apiVersion: v1\n    kind: List\n    items: []\n",
+                "f.yaml:4: is a List inside a List",
             ),
             (
                 "metadata is a list",

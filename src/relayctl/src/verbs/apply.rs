@@ -13,6 +13,7 @@ use crate::error::CliError;
 use crate::input::{self, Input};
 use crate::output;
 use crate::refusal::{Cause, ServerError, one_line};
+use crate::router;
 use crate::server::{Force, Server, Write};
 use crate::terminal;
 use api::exit::Exit;
@@ -76,7 +77,16 @@ pub(crate) fn run(call: &Call, arguments: &ApplyArguments) -> Result<Exit, CliEr
         if call.waits(false) && call.write() == Write::Commit {
             for placed in &placed {
                 let Placed { input, namespace } = placed;
-                if input.kind.is_ours() {
+                let shown = objects.iter().find(|object| {
+                    object["metadata"]["name"] == input.name.as_str()
+                        && object["kind"] == input.kind.kind
+                });
+                if shown.is_some_and(|object| input.kind.is_only_stored(object)) {
+                    call.tell(&format!(
+                        "{} is not waited for: nothing acts on this kind yet",
+                        input.kind.brief(&input.name)
+                    ));
+                } else if input.kind.is_ours() {
                     let waited = wait::until_settled(
                         &server,
                         input.kind,
@@ -85,6 +95,11 @@ pub(crate) fn run(call: &Call, arguments: &ApplyArguments) -> Result<Exit, CliEr
                         call.patience(PATIENCE),
                     )
                     .await?;
+                    if server.context.is_local()
+                        && let Some(revision) = waited["status"]["acceptedRevision"].as_str()
+                    {
+                        router::until_in_force(&call.places()?, &input.name, revision).await;
+                    }
                     if let Some(object) = objects
                         .iter_mut()
                         .find(|object| object["metadata"]["uid"] == waited["metadata"]["uid"])
@@ -110,15 +125,52 @@ pub(crate) fn place(
         .map(|input| {
             let asked = call.global.namespace.as_deref();
             let namespace = input.namespace(asked, &server.namespace)?;
-            Ok(Placed { input, namespace })
+            Ok(Placed {
+                input: without_servers(call, input),
+                namespace,
+            })
         })
         .collect()
+}
+
+/// What a server writes into an object; an apply of a file that `get -o yaml` wrote leaves it out, so that the file can be
+/// edited and applied again and again.
+const SERVERS_METADATA: [&str; 5] = [
+    "creationTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "uid",
+];
+
+fn without_servers(call: &Call, mut input: Input) -> Input {
+    let mut dropped = Vec::new();
+    if let Some(metadata) = input.object["metadata"].as_object_mut() {
+        for name in SERVERS_METADATA {
+            if metadata.remove(name).is_some() {
+                dropped.push(format!("metadata.{name}"));
+            }
+        }
+    }
+    let fields = input.object.as_object_mut();
+    if input.kind.is_ours() && fields.is_some_and(|fields| fields.remove("status").is_some()) {
+        dropped.push("status".to_owned());
+    }
+    if call.global.verbose && !dropped.is_empty() {
+        call.tell(&format!(
+            "{}: left out what servers write: {}",
+            input.title(),
+            dropped.join(", ")
+        ));
+    }
+    input
 }
 
 /// Without any server: the files are checked as far as that goes, and shown.
 fn client(call: &Call, inputs: Vec<Input>) -> Result<Exit, CliError> {
     let mut objects = Vec::new();
     for input in inputs {
+        let input = without_servers(call, input);
         validate::refuse_invalid(&input)?;
         if call.format().is_table() {
             terminal::print(&format!(
@@ -194,7 +246,8 @@ async fn apply(
     let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
     let verb = match &before {
         _ if written.created => "created",
-        None => "created",
+        // Somebody else made it since it was looked for.
+        None => "configured",
         Some(before) if same(before, &written.object, write, version) => "unchanged",
         Some(_) => "configured",
     };

@@ -2,7 +2,7 @@
 //! pure where it can be; asking is not.
 
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -11,10 +11,11 @@ use kube::client::Body;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::validate;
+use super::status::lost;
 use super::version::VERSION;
+use super::{up, validate};
 use crate::call::Call;
-use crate::daemon::{self, State};
+use crate::daemon::{self, Model, State};
 use crate::error::CliError;
 use crate::kinds::{self, Kind};
 use crate::output::table::Table;
@@ -28,7 +29,15 @@ const GIB: u64 = 1 << 30;
 /// Clocks that differ more make deadlines and ages wrong.
 const MAX_SKEW_SECONDS: i64 = 5;
 /// Ports of `relayd local` (design 7).
-const PORTS: [(u16, &str); 3] = [(8737, "router"), (4748, "object API"), (9737, "metrics")];
+const PORTS: [(u16, &str, &str); 3] = [
+    (8737, "router", "RELAYD_LISTEN=127.0.0.1:0"),
+    (4748, "object API", "RELAYD_DAEMON_PORT=0"),
+    (9737, "metrics", "RELAYD_ADMIN_LISTEN=127.0.0.1:0"),
+];
+/// Files with secrets below the daemon's folder.
+const SECRETS: [&str; 5] = ["sock", "token", "kubeconfig", "tls/key.pem", "lock"];
+/// Less free space is a failure, in bytes.
+pub(crate) const TOO_LITTLE: u64 = GIB / 10;
 /// What a person who runs Relay does with objects.
 const VERBS: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
 
@@ -131,6 +140,13 @@ async fn machine(call: &Call, checks: &mut Vec<Check>) -> Result<bool, CliError>
     checks.push(home(&places.relay));
     checks.push(space(&places.relay));
     checks.push(program());
+    checks.extend(socket(&places.socket()));
+    for name in SECRETS {
+        checks.extend(exposed(&places.daemon().join(name)));
+    }
+    for lost in lost(&places) {
+        checks.push(Check::warn("stores", lost.what, lost.fix));
+    }
     let state = daemon::look(&places);
     checks.push(match &state {
         State::Absent => Check::fail("daemon", "`relayd local` is not running", "relayctl up"),
@@ -153,20 +169,17 @@ async fn machine(call: &Call, checks: &mut Vec<Check>) -> Result<bool, CliError>
         checks.extend(
             PORTS
                 .into_iter()
-                .filter_map(|(port, what)| port_taken(port, what)),
+                .filter_map(|(port, what, other)| port_taken(port, what, other)),
         );
         return Ok(false);
     };
-    for name in ["sock", "token", "kubeconfig"] {
-        checks.extend(exposed(&places.daemon().join(name)));
-    }
     checks.push(match &endpoint.router {
         None => Check::fail(
             "router",
             "endpoint.json names none",
             "relayctl down && relayctl up",
         ),
-        Some(url) => router(url).await,
+        Some(url) => router(url, up::model_said(&places, &endpoint)).await,
     });
     Ok(true)
 }
@@ -201,6 +214,30 @@ fn home(path: &Path) -> Check {
     }
 }
 
+/// What stands where the socket belongs, or that nothing can.
+fn socket(path: &Path) -> Option<Check> {
+    let shown = path.display();
+    let length = path.as_os_str().len();
+    if length > up::MAX_SOCKET {
+        return Some(Check::fail(
+            "socket",
+            format!(
+                "{shown} has {length} bytes, and a socket at most {}",
+                up::MAX_SOCKET
+            ),
+            "set RELAY_HOME to a shorter folder",
+        ));
+    }
+    let metadata = std::fs::symlink_metadata(path).ok()?;
+    (!metadata.file_type().is_socket()).then(|| {
+        Check::fail(
+            "socket",
+            format!("{shown} is no socket"),
+            format!("mv {shown} {shown}.old && relayctl up"),
+        )
+    })
+}
+
 /// Files with secrets are their owner's alone; the socket lets in whoever can write to it.
 fn exposed(path: &Path) -> Option<Check> {
     let mode = std::fs::metadata(path).ok()?.permissions().mode() & 0o777;
@@ -215,12 +252,11 @@ fn exposed(path: &Path) -> Option<Check> {
 }
 
 fn space(path: &Path) -> Check {
-    let existing = path.ancestors().find(|path| path.exists()).unwrap_or(path);
-    match rustix::fs::statvfs(existing) {
-        Ok(found) => judge_space(found.f_bavail.saturating_mul(found.f_frsize)),
+    match daemon::free_bytes(path) {
+        Ok(bytes) => judge_space(bytes),
         Err(error) => Check::warn(
             "space",
-            format!("{}: {error}", existing.display()),
+            format!("{}: {error}", path.display()),
             "look at the disk",
         ),
     }
@@ -230,7 +266,7 @@ fn judge_space(bytes: u64) -> Check {
     #[expect(clippy::cast_precision_loss, reason = "a size for people")]
     let found = format!("{:.1} GiB free", bytes as f64 / GIB as f64);
     let fix = "free some space, or move RELAY_HOME";
-    if bytes < GIB / 10 {
+    if bytes < TOO_LITTLE {
         Check::fail("space", found, fix)
     } else if bytes < GIB {
         Check::warn("space", found, fix)
@@ -276,17 +312,17 @@ fn program() -> Check {
     }
 }
 
-fn port_taken(port: u16, what: &str) -> Option<Check> {
+fn port_taken(port: u16, what: &str, other: &str) -> Option<Check> {
     let error = TcpListener::bind(("127.0.0.1", port)).err()?;
     let found = format!("port {port} of the {what} cannot be had: {error}");
     Some(Check::warn(
         "ports",
         found,
-        "stop what has it; the router and the metrics take a free one instead",
+        format!("nothing: a free one is taken instead; `{other} relayctl up` asks for one"),
     ))
 }
 
-async fn router(url: &str) -> Check {
+async fn router(url: &str, model: Option<Model>) -> Check {
     let answer = match Router::at(url) {
         Ok(router) => router.ask("/health").await,
         Err(error) => Err(error),
@@ -295,7 +331,13 @@ async fn router(url: &str) -> Check {
         Ok(health) if health["ok"] == true => Check::ok("router", format!("{url}, a model serves")),
         Ok(_) => Check::warn(
             "router",
-            format!("{url}, keyword rules answer: there is no decision model"),
+            match model {
+                Some(Model::Refused(why)) => {
+                    format!("{url}, keyword rules answer: there is no decision model: {why}")
+                }
+                Some(Model::Loading) => format!("{url}, the decision model is being loaded"),
+                None => format!("{url}, keyword rules answer: there is no decision model"),
+            },
             "relayctl down && RELAYD_CHECKPOINT=<folder of a checkpoint> relayctl up",
         ),
         Err(error) => Check::fail(
@@ -532,5 +574,20 @@ mod tests {
         assert!(exposed(&file).is_some());
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         assert!(exposed(&file).is_none() && exposed(&folder.path().join("none")).is_none());
+    }
+
+    #[test]
+    fn a_socket_that_cannot_be_is_said_with_what_helps() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sock");
+        assert_eq!(socket(&path), None);
+        std::fs::write(&path, "x").unwrap();
+        let check = socket(&path).unwrap();
+        assert!(check.fix.unwrap().starts_with("mv "));
+        std::fs::remove_file(&path).unwrap();
+        let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        assert_eq!(socket(&path), None);
+        let long = folder.path().join("x".repeat(200)).join("sock");
+        assert!(socket(&long).unwrap().fix.unwrap().contains("shorter"));
     }
 }

@@ -97,10 +97,25 @@ impl Happened {
             Some(at) => duration::human(now.duration_since(at).as_secs()),
             None => "<unknown>".to_owned(),
         };
-        if self.count > 1 {
-            format!("{age} (x{})", self.count)
-        } else {
-            age
+        format!("{age}{}", self.times())
+    }
+
+    /// The same in a sentence.
+    pub(crate) fn ago(&self, now: Timestamp) -> String {
+        match self.last_seen {
+            Some(at) => format!(
+                "{} ago{}",
+                duration::human(now.duration_since(at).as_secs()),
+                self.times()
+            ),
+            None => format!("at an unknown time{}", self.times()),
+        }
+    }
+
+    fn times(&self) -> String {
+        match self.count {
+            0 | 1 => String::new(),
+            count => format!(" (x{count})"),
         }
     }
 }
@@ -129,7 +144,7 @@ pub(crate) async fn of_object(
     Ok(events)
 }
 
-fn read(list: &Value) -> Vec<Happened> {
+pub(crate) fn read(list: &Value) -> Vec<Happened> {
     let items = list["items"].as_array();
     let mut events: Vec<_> = items.into_iter().flatten().map(Happened::of).collect();
     events.sort_by_key(|event| event.last_seen);

@@ -13,7 +13,7 @@ use crate::duration;
 use crate::error::CliError;
 use crate::kinds::{self, Kind};
 use crate::output::{self, CLI_VERSION};
-use crate::refusal::one_line;
+use crate::refusal::{DELETE_SOME, is_full_store, one_line};
 use crate::server::Form;
 use crate::terminal::{self, Styles};
 use api::exit::Exit;
@@ -118,6 +118,13 @@ fn explain(kind: &Kind, object: &Value, mut events: Vec<Happened>) -> Explanatio
         explanation.deleting(metadata);
     } else if !kind.is_ours() {
         explanation.state = format!("stored; a {} has no controller of ours", kind.kind);
+    } else if kind.is_only_stored(object) {
+        explanation.state = "is stored; nothing acts on this kind yet".to_owned();
+        explanation.waits_for = "a release of Relay whose controller acts on it".to_owned();
+        explanation.next.push(format!(
+            "nothing: {} is checked and kept until then",
+            kind.brief(&name)
+        ));
     } else {
         explanation.living(kind, object);
     }
@@ -261,7 +268,10 @@ impl Explanation {
             .filter(|problem| problem.severity != "Warning")
             .count();
         let warnings = self.problems.len() - errors;
-        if errors > 0 && is_current {
+        let is_full = |link: &Because| is_full_store(&link.message);
+        if self.because.iter().any(is_full) {
+            self.next.push(DELETE_SOME.to_owned());
+        } else if errors > 0 && is_current {
             self.next.push(format!(
                 "correct {}, then `relayctl apply -f FILE`; `relayctl validate -f FILE` tells beforehand",
                 fields(&self.problems, |problem| problem.severity != "Warning")
@@ -323,8 +333,8 @@ impl Explanation {
             out.push_str("events:\n");
             for event in &self.events {
                 out.push_str(&format!(
-                    "  {} ago  {}  {}: {}\n",
-                    event.age(now),
+                    "  {}  {}  {}: {}\n",
+                    event.ago(now),
                     one_line(&event.kind),
                     one_line(&event.reason),
                     one_line(&event.note)
@@ -446,5 +456,43 @@ next: look at spec.models[0].prices: a warning, nothing is stopped by it
             {"type": "Ready", "status": "False", "reason": "X\u{1b}[2J", "message": "a\nb\u{202e}"}]});
         let text = told(&object(1, &status));
         assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text}");
+    }
+
+    #[test]
+    fn a_kind_that_nobody_acts_on_waits_for_a_release() {
+        let kind = kinds::named("LayaModel").unwrap();
+        let object = object(1, &Value::Null);
+        let now = "2026-11-30T10:00:00Z".parse().unwrap();
+        assert_eq!(
+            explain(kind, &object, Vec::new()).render(now, Styles::PLAIN),
+            "layamodel/default is stored; nothing acts on this kind yet
+waits for: a release of Relay whose controller acts on it
+next: nothing: layamodel/default is checked and kept until then
+"
+        );
+    }
+
+    #[test]
+    fn a_full_store_needs_room_and_no_rights() {
+        let status = json!({"observedGeneration": 1, "conditions": [
+            {"type": "Ready", "status": "False", "reason": "Forbidden", "message": "the local store holds at most 10000 objects"},
+            {"type": "Stalled", "status": "True", "reason": "Forbidden", "message": "the local store holds at most 10000 objects"}]});
+        let text = told(&object(1, &status));
+        assert!(text.ends_with(&format!("next: {DELETE_SOME}\n")), "{text}");
+    }
+
+    #[test]
+    fn an_event_tells_when_and_how_often() {
+        let event = |count: u64| {
+            json!({"items": [{"type": "Warning", "reason": "R", "note": "n", "eventTime": "2026-11-30T09:59:00Z",
+            "series": {"count": count, "lastObservedTime": "2026-11-30T09:59:30Z"}}]})
+        };
+        let now: Timestamp = "2026-11-30T10:00:00Z".parse().unwrap();
+        for (count, said) in [(1, "30s ago  Warning"), (3, "30s ago (x3)  Warning")] {
+            let events = events::read(&event(count));
+            let text = explain(kinds::routing_policy(), &object(1, &Value::Null), events)
+                .render(now, Styles::PLAIN);
+            assert!(text.contains(&format!("\n  {said}  R: n\n")), "{text}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::call::Call;
 use crate::conditions;
 use crate::context::Chosen;
-use crate::daemon::{self, Endpoint, State};
+use crate::daemon::{self, Model, State};
 use crate::error::CliError;
 use crate::kinds::{self, Kind};
 use crate::output::{self, CLI_VERSION};
@@ -16,7 +16,12 @@ use crate::refusal::one_line;
 use crate::router::Router;
 use crate::server::{Form, Selection, Server};
 use crate::terminal::{self, Styles};
+use crate::verbs::{doctor, up};
 use api::exit::Exit;
+use files::Places;
+
+/// Most lines of one sort on the screen; the document has all of them.
+const MAX_LINES: usize = 10;
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -24,12 +29,26 @@ struct Facts {
     /// Only of this machine.
     daemon: Option<State>,
     /// Why the object API does not answer.
-    api: Option<(String, Option<String>)>,
+    api: Option<Unanswered>,
+    /// Why there is no model.
+    model: Option<Model>,
+    /// Stores that were set aside.
+    lost: Vec<Missing>,
+    /// Bytes that can still be written on this machine.
+    free: Option<u64>,
     health: Option<Value>,
     router_error: Option<String>,
     report: Option<Value>,
     in_force: Option<Value>,
     objects: Vec<(&'static Kind, Vec<Value>)>,
+}
+
+/// Why an API does not answer.
+#[derive(Debug)]
+struct Unanswered {
+    exit: Exit,
+    why: String,
+    hint: Option<String>,
 }
 
 /// One screen.
@@ -116,16 +135,46 @@ impl Missing {
     }
 
     /// What a router on this machine lacks.
-    pub(crate) fn of(health: Option<&Value>, context: &Chosen) -> Vec<Self> {
+    pub(crate) fn of(health: Option<&Value>, model: Option<&Model>, context: &Chosen) -> Vec<Self> {
         let serving = health.is_some_and(|health| health["ok"] == true);
         if health.is_none() || serving || !context.is_local() {
             return Vec::new();
         }
-        vec![Self::new(
-            "no decision model: keyword rules answer, which is less exact",
-            "relayctl down && RELAYD_CHECKPOINT=<folder of a checkpoint> relayctl up",
-        )]
+        let again = "relayctl down && RELAYD_CHECKPOINT=<folder of a checkpoint> relayctl up";
+        vec![match model {
+            Some(Model::Refused(why)) => Self::new(
+                format!("no decision model: {why}; keyword rules answer, which is less exact"),
+                again,
+            ),
+            Some(Model::Loading) => Self::new(
+                "no decision model yet: it is being loaded, and keyword rules answer meanwhile",
+                "wait; relayctl status tells when it serves",
+            ),
+            None => Self::new(
+                "no decision model: keyword rules answer, which is less exact",
+                again,
+            ),
+        }]
     }
+}
+
+/// Each store that was damaged and is kept aside: what it held is gone until somebody brings it back.
+pub(crate) fn lost(places: &Places) -> Vec<Missing> {
+    let told = |aside: daemon::Aside| {
+        let path = aside.path.display();
+        let back = match aside.held {
+            "objects" => "relayctl apply -f your files again",
+            _ => "nothing brings them back by itself",
+        };
+        Missing::new(
+            format!(
+                "a damaged store of {} was set aside as {path}, and a new one is used",
+                aside.held
+            ),
+            format!("{back}; then move {path} elsewhere"),
+        )
+    };
+    daemon::set_aside(places).into_iter().map(told).collect()
 }
 
 /// Shows it.
@@ -142,23 +191,22 @@ pub(crate) async fn run(call: &Call) -> Result<Exit, CliError> {
         output::tree(&document, &call.format())?;
     }
     // A screen was shown all the same; programs see the code.
-    Ok(if facts.api.is_some() {
-        Exit::Unreachable
-    } else {
-        Exit::Done
-    })
+    Ok(facts.api.map_or(Exit::Done, |unanswered| unanswered.exit))
 }
 
 async fn gather(call: &Call, server: &Server) -> Result<Facts, CliError> {
     let mut facts = Facts::default();
     if server.context.is_local() {
-        let state = daemon::look(&call.places()?);
-        if let State::Runs(Endpoint {
-            router: Some(url), ..
-        }) = &state
+        let places = call.places()?;
+        let state = daemon::look(&places);
+        if let State::Runs(endpoint) = &state
+            && let Some(url) = &endpoint.router
         {
             ask_router(url, &mut facts).await;
+            facts.model = up::model_said(&places, endpoint);
         }
+        facts.lost = lost(&places);
+        facts.free = daemon::free_bytes(&places.relay).ok();
         facts.daemon = Some(state);
     }
     let selection = Selection::within(&server.namespace);
@@ -171,10 +219,11 @@ async fn gather(call: &Call, server: &Server) -> Result<Facts, CliError> {
             }
             Err(error) => {
                 let error = server.failed(error);
-                facts.api = Some((
-                    error.line().to_owned(),
-                    error.hint_text().map(str::to_owned),
-                ));
+                facts.api = Some(Unanswered {
+                    exit: error.exit,
+                    why: error.line().to_owned(),
+                    hint: error.hint_text().map(str::to_owned),
+                });
                 break;
             }
         }
@@ -284,6 +333,10 @@ fn object_state(object: &Value) -> ObjectState {
     let ready = conditions::find(object, "Ready");
     let (ready, reason) = match ready {
         Some(condition) => (condition.status, condition.reason),
+        None if object["status"]["observedGeneration"].is_null() => (
+            "Unknown".to_owned(),
+            "nothing acts on this kind yet".to_owned(),
+        ),
         None => ("Unknown".to_owned(), "Waiting".to_owned()),
     };
     ObjectState {
@@ -308,12 +361,22 @@ fn problems(facts: &Facts, context: &Chosen) -> Vec<Missing> {
         Some(State::Runs(_)) | None => {}
     }
     let runs = matches!(&facts.daemon, Some(State::Runs(_)) | None);
-    if let Some((why, hint)) = facts.api.as_ref().filter(|_| runs) {
+    if let Some(unanswered) = facts.api.as_ref().filter(|_| runs) {
         all.push(Missing::new(
-            why,
-            hint.as_deref().unwrap_or("relayctl doctor"),
+            &unanswered.why,
+            unanswered.hint.as_deref().unwrap_or("relayctl doctor"),
         ));
     }
+    if let Some(free) = facts.free.filter(|free| *free < doctor::TOO_LITTLE) {
+        all.push(Missing::new(
+            format!(
+                "the disk of RELAY_HOME is full: {} MiB are free",
+                free >> 20
+            ),
+            "free some space; nothing new is remembered or stored until then",
+        ));
+    }
+    all.extend(facts.lost.iter().cloned());
     if let Some(why) = &facts.router_error {
         all.push(Missing::new(
             format!("the router does not answer: {why}"),
@@ -340,7 +403,11 @@ fn problems(facts: &Facts, context: &Chosen) -> Vec<Missing> {
             all.extend(trouble(kind, object));
         }
     }
-    all.extend(Missing::of(facts.health.as_ref(), context));
+    all.extend(Missing::of(
+        facts.health.as_ref(),
+        facts.model.as_ref(),
+        context,
+    ));
     all
 }
 
@@ -348,6 +415,9 @@ fn problems(facts: &Facts, context: &Chosen) -> Vec<Missing> {
 fn trouble(kind: &Kind, object: &Value) -> Option<Missing> {
     let brief = kind.brief(&name(object));
     let fix = format!("relayctl explain {brief}");
+    if kind.is_only_stored(object) {
+        return None;
+    }
     if !conditions::is_current(object) {
         return Some(Missing::new(
             format!("{brief}: no controller has looked at it as it is now"),
@@ -409,7 +479,7 @@ impl Overview {
                 &format!("{} in 7 days{share}", router.decisions),
             );
         }
-        for policy in &self.policies {
+        for policy in self.policies.iter().take(MAX_LINES) {
             let revision = policy.revision.as_deref().unwrap_or("none");
             line(
                 "policy",
@@ -419,8 +489,11 @@ impl Overview {
                 ),
             );
         }
+        if let Some(more) = more(&self.policies) {
+            line("", &more);
+        }
         for (name, objects) in [("server", &self.servers), ("training", &self.training)] {
-            for object in objects {
+            for object in objects.iter().take(MAX_LINES) {
                 line(
                     name,
                     &format!(
@@ -429,16 +502,28 @@ impl Overview {
                     ),
                 );
             }
+            if let Some(more) = more(objects) {
+                line("", &more);
+            }
         }
         if self.problems.is_empty() {
             line("problems", "none");
         }
-        for problem in &self.problems {
+        for problem in self.problems.iter().take(MAX_LINES) {
             line("problem", &problem.what);
             line("", &format!("fix: {}", problem.fix));
         }
+        if let Some(more) = more(&self.problems) {
+            line("", &format!("{more}; `relayctl status -o yaml` shows all"));
+        }
         out
     }
+}
+
+/// What a bounded list leaves out.
+fn more<T>(all: &[T]) -> Option<String> {
+    let left = all.len().saturating_sub(MAX_LINES);
+    (left > 0).then(|| format!("and {left} more"))
 }
 
 #[cfg(test)]
@@ -464,7 +549,11 @@ mod tests {
     fn an_empty_machine_is_told_how_to_begin() {
         let facts = Facts {
             daemon: Some(State::Absent),
-            api: Some(("cannot reach it".into(), None)),
+            api: Some(Unanswered {
+                exit: Exit::Unreachable,
+                why: "cannot reach it".into(),
+                hint: None,
+            }),
             ..Facts::default()
         };
         assert_eq!(
@@ -491,5 +580,62 @@ mod tests {
             ..Facts::default()
         };
         assert!(screen(&none, &context("team")).contains("fix: relayctl apply -f policy.yaml"));
+    }
+
+    #[test]
+    fn problems_are_bounded_and_what_nobody_acts_on_is_none() {
+        let new = |name: String| json!({"metadata": {"name": name, "generation": 1}});
+        let many = |count: usize| {
+            (0..count)
+                .map(|at| new(format!("o{at}")))
+                .collect::<Vec<_>>()
+        };
+        let facts = Facts {
+            objects: vec![
+                (kinds::named("LayaServer").unwrap(), many(12)),
+                (kinds::named("LayaModel").unwrap(), many(3)),
+                (kinds::routing_policy(), many(13)),
+            ],
+            ..Facts::default()
+        };
+        let text = screen(&facts, &context("team"));
+        assert_eq!(text.matches("\nproblem ").count(), 10, "{text}");
+        assert!(
+            text.contains("and 3 more; `relayctl status -o yaml`"),
+            "{text}"
+        );
+        assert!(!text.contains("layamodel/"), "{text}");
+        assert!(
+            text.contains(
+                "server    o9: Ready=Unknown (nothing acts on this kind yet)\n          and 2 more"
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_lost_store_a_full_disk_and_a_bad_checkpoint_are_problems() {
+        let folder = tempfile::tempdir().unwrap();
+        let places = Places {
+            relay: folder.path().to_owned(),
+            agent: folder.path().join("agent"),
+        };
+        let aside = folder.path().join("objects.db.damaged-17");
+        std::fs::write(&aside, "").unwrap();
+        let facts = Facts {
+            lost: lost(&places),
+            free: Some(3 << 20),
+            health: Some(json!({"ok": false})),
+            model: Some(Model::Refused("'/m' is no directory".into())),
+            ..Facts::default()
+        };
+        let text = screen(&facts, &context("local"));
+        for part in [
+            &format!("objects was set aside as {}", aside.display()),
+            "is full: 3 MiB are free",
+            "no decision model: '/m' is no directory; keyword rules answer",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
     }
 }

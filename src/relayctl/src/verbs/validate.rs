@@ -17,7 +17,7 @@ use crate::error::CliError;
 use crate::input::{self, Input};
 use crate::kinds::Kind;
 use crate::output::{self, CLI_VERSION};
-use crate::refusal::one_line;
+use crate::refusal::{one_line, without_noise};
 use crate::terminal;
 use api::exit::Exit;
 
@@ -150,7 +150,12 @@ fn find(input: &Input) -> Result<Vec<Finding>, CliError> {
     }
     let mut object = input.object.clone();
     definition.default(&mut object);
-    let causes = definition.validate(&object, None);
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.entry("namespace").or_insert("default".into());
+    }
+    let mut causes = objects::metadata_faults(&object);
+    causes.extend(definition.validate(&object, None));
+    let causes = without_noise(causes, |cause| (&cause.field, &cause.message));
     if !causes.is_empty() {
         return Ok(causes
             .iter()

@@ -20,6 +20,8 @@ use api::exit::Exit;
 
 /// As long as `kubectl wait`.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// What is seen of an object that was not made yet.
+const NOT_THERE: &str = "it is not there";
 
 /// Arguments of `relayctl wait`.
 #[derive(Debug, Args)]
@@ -162,7 +164,15 @@ pub(crate) fn run(call: &Call, arguments: &WaitArguments) -> Result<Exit, CliErr
     block_on(Box::pin(async {
         let server = call.connect().await?;
         for (kind, name) in &named {
-            let object = until(&server, kind, name, &arguments.goal, patience).await?;
+            let met = until(&server, kind, name, &arguments.goal, patience).await?;
+            let object = match met {
+                Met::Is(object) => Some(object),
+                Met::Gone => None,
+                Met::NeverThere => {
+                    call.tell(&format!("{} is not there", kind.full(name)));
+                    continue;
+                }
+            };
             match call.format() {
                 Format::Table | Format::Wide => {
                     let met = match arguments.goal {
@@ -186,22 +196,32 @@ pub(crate) fn run(call: &Call, arguments: &WaitArguments) -> Result<Exit, CliErr
     }))
 }
 
-/// The object when it is so; nothing when it is gone.
+/// How a wait ended well.
+enum Met {
+    /// It is so.
+    Is(Value),
+    /// It was there, and is gone.
+    Gone,
+    /// It was to be gone, and nobody saw it.
+    NeverThere,
+}
+
+/// Until it is so.
 async fn until(
     server: &Server,
     kind: &Kind,
     name: &str,
     goal: &Goal,
     patience: Duration,
-) -> Result<Option<Value>, CliError> {
+) -> Result<Met, CliError> {
     let namespace = server.namespace.as_str();
     let found = server
         .find(kind, namespace, name)
         .await
         .map_err(|error| server.failed(error))?;
     let mut last = match (goal, found) {
-        (Goal::Delete, None) => return Ok(None),
-        (Goal::Create, None) => "it is not there".to_owned(),
+        (Goal::Delete, None) => return Ok(Met::NeverThere),
+        (Goal::Create, None) => NOT_THERE.to_owned(),
         (_, None) => {
             return Err(CliError::new(
                 Exit::NotFound,
@@ -209,7 +229,7 @@ async fn until(
             ));
         }
         (goal, Some(object)) => match goal.look(&object) {
-            Ok(()) => return Ok(Some(object)),
+            Ok(()) => return Ok(Met::Is(object)),
             Err(seen) => seen,
         },
     };
@@ -222,7 +242,7 @@ async fn until(
             Seen::One(_, object) => Some(object),
         };
         match (goal, object) {
-            (Goal::Delete, None) => return Ok(None),
+            (Goal::Delete, None) => return Ok(Met::Gone),
             (Goal::Create, None) => {}
             (_, None) => {
                 return Err(CliError::new(
@@ -231,7 +251,7 @@ async fn until(
                 ));
             }
             (goal, Some(object)) => match goal.look(&object) {
-                Ok(()) => return Ok(Some(object)),
+                Ok(()) => return Ok(Met::Is(object)),
                 Err(seen) => last = seen,
             },
         }
@@ -246,10 +266,15 @@ fn too_long(kind: &Kind, name: &str, patience: Duration, last: &str) -> CliError
         duration::human(seconds),
         kind.brief(name)
     );
-    CliError::new(Exit::TimedOut, line).hint(format!(
-        "`relayctl explain {}` tells what it waits for",
-        kind.brief(name)
-    ))
+    let hint = match last {
+        // There is nothing to explain.
+        NOT_THERE => format!("`relayctl get {}` lists those that are there", kind.plural),
+        _ => format!(
+            "`relayctl explain {}` tells what it waits for",
+            kind.brief(name)
+        ),
+    };
+    CliError::new(Exit::TimedOut, line).hint(hint)
 }
 
 /// Until a controller has dealt with an object as it is now.

@@ -304,3 +304,148 @@ fn objects_are_written_as_they_are_in_each_form() {
         "relayctl: waited 0s for routingpolicy/default: it has no condition Ready"
     );
 }
+
+#[test]
+fn a_full_disk_and_a_full_store_are_no_matter_of_reach_or_rights() {
+    for (code, reason, message, exit, hint) in [
+        (
+            507,
+            "InsufficientStorage",
+            "no space left for objects.db: the disk is full or the store at its limit; nothing was written",
+            1,
+            "hint: free some space",
+        ),
+        (
+            403,
+            "Forbidden",
+            "routingpolicies.relay.dev \"default\" is forbidden: the local store holds at most 10000 objects",
+            11,
+            "hint: delete objects",
+        ),
+    ] {
+        let home = Home::new();
+        home.write("p.yaml", FILE);
+        serve(&home, move |asked| match asked.method.as_str() {
+            "GET" => status(404, "NotFound", "not found", &json!([])),
+            _ => status(code, reason, message, &json!([])),
+        });
+        let ran = home.run(&["apply", "-f", "p.yaml"]);
+        assert_eq!(ran.code, Some(exit), "{}", ran.err);
+        assert!(ran.err.contains(hint), "{}", ran.err);
+    }
+}
+
+#[test]
+fn a_screen_without_rights_ends_as_forbidden() {
+    let home = Home::new();
+    serve(&home, |_| status(403, "Forbidden", "no", &json!([])));
+    let ran = home.run(&["status"]);
+    assert_eq!(ran.code, Some(11), "{}{}", ran.out, ran.err);
+}
+
+#[test]
+fn a_namespace_is_no_path() {
+    let home = Home::new();
+    let asked = serve(&home, |_| Answer::Json(200, object()));
+    let long = "x".repeat(64);
+    for name in ["../x", "a/b", "a#b", "%2e%2e", "a.b", "", "-a", "A", &long] {
+        let ran = home.run(&["get", "rp/default", &format!("-n={name}")]);
+        assert_eq!(ran.code, Some(2), "{name}: {}", ran.err);
+        assert!(ran.err.contains("is no namespace"), "{name}: {}", ran.err);
+    }
+    assert!(asked.lock().unwrap().is_empty());
+}
+
+#[test]
+fn what_was_never_there_is_not_said_to_be_deleted() {
+    let home = Home::new();
+    serve(&home, |asked| match asked.path.as_str() {
+        path if path.contains('?') => Answer::Json(
+            200,
+            json!({"kind": "RoutingPolicyList", "metadata": {"resourceVersion": "7"}, "items": []}),
+        ),
+        _ => status(404, "NotFound", "not found", &json!([])),
+    });
+    let ran = home.run(&["wait", "rp/none", "--for=delete"]);
+    assert_eq!(
+        (ran.code, ran.out.as_str(), ran.err.as_str()),
+        (Some(0), "", "routingpolicy.relay.dev/none is not there\n")
+    );
+    let ran = home.run(&["wait", "rp/none", "--for=create", "--timeout", "0"]);
+    assert_eq!(ran.code, Some(7));
+    assert!(
+        ran.err
+            .contains("hint: `relayctl get routingpolicies` lists"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn what_stands_in_the_way_of_the_socket_is_told_with_what_helps() {
+    let plain = Home::new();
+    plain.write("relay/daemon/sock", "x");
+    let ran = plain.run(&["get", "rp"]);
+    assert_eq!(ran.code, Some(6), "{}", ran.err);
+    assert!(
+        ran.err
+            .contains("hint: move ~/relay/daemon/sock out of the way"),
+        "{}",
+        ran.err
+    );
+
+    let file = Home::new();
+    file.write("relay", "x");
+    for verb in [&["get", "rp"][..], &["up"]] {
+        let ran = file.run(verb);
+        assert!(matches!(ran.code, Some(1 | 6)), "{}", ran.err);
+        assert!(
+            ran.err.contains("a folder of yours") || ran.err.contains("one of yours"),
+            "{}",
+            ran.err
+        );
+    }
+
+    let long = Home::new();
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_relayctl"));
+    for verb in [&["get", "rp"][..], &["up"]] {
+        let mut command = long.command(program);
+        let folder = long.path(&"x".repeat(120));
+        let output = command
+            .env("RELAY_HOME", &folder)
+            .args(verb)
+            .output()
+            .unwrap();
+        let ran = long.ran(output);
+        assert!(matches!(ran.code, Some(1 | 6)), "{}", ran.err);
+        assert!(
+            ran.err.contains("set RELAY_HOME to a shorter folder"),
+            "{}",
+            ran.err
+        );
+        assert!(!folder.exists());
+    }
+}
+
+#[test]
+fn down_leaves_a_process_alone_that_is_not_the_daemon_of_this_home() {
+    let home = Home::new();
+    let mut child = std::process::Command::new("/bin/sleep")
+        .arg("600")
+        .spawn()
+        .unwrap();
+    home.write(
+        "relay/daemon/endpoint.json",
+        format!("{{\"pid\":{},\"url\":\"http://127.0.0.1:1\"}}", child.id()),
+    );
+    let ran = home.run(&["down"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.err.contains("may be anything"), "{}", ran.err);
+    assert!(child.try_wait().unwrap().is_none(), "it was stopped");
+    for verb in ["status", "doctor"] {
+        let ran = home.run(&[verb]);
+        assert!(ran.out.contains("may be anything"), "{verb}: {}", ran.out);
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

@@ -46,6 +46,8 @@ fn fault_40_hostile_files_are_refused_before_anybody_is_asked() {
         format!("{OBJECT}\"\\e[2J\": 1\n\"\\e[2J\": 2\n"),
     );
     std::fs::create_dir(home.path("hollow")).unwrap();
+    home.write("empty.yaml", "");
+    home.write("comment.yaml", "# nothing\n---\n");
     for (file, code, line) in [
         ("bomb.yaml", 4, "relayctl: bomb.yaml:"),
         (
@@ -80,6 +82,16 @@ fn fault_40_hostile_files_are_refused_before_anybody_is_asked() {
             "escape.yaml",
             4,
             "relayctl: escape.yaml:6:1: the key `\\u{1b}[2J` stands there twice",
+        ),
+        (
+            "empty.yaml",
+            4,
+            "relayctl: empty.yaml: holds no object, only nothing or comments",
+        ),
+        (
+            "comment.yaml",
+            4,
+            "relayctl: comment.yaml: holds no object, only nothing or comments",
         ),
         (
             "hollow",

@@ -28,7 +28,6 @@ fn every_example_validates_and_is_applied() {
             continue;
         }
         let file = path.to_str().unwrap();
-        // Several are of one name.
         let laptop = Laptop::new();
         let ran = laptop.home.run(&["validate", "-f", file]);
         assert_eq!(ran.code, Some(0), "{file}: {}{}", ran.out, ran.err);
@@ -55,6 +54,167 @@ fn every_example_validates_and_is_applied() {
             ran.out
         );
     }
+}
+
+#[test]
+fn the_folder_of_examples_is_one_input() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples");
+    let folder = examples.to_str().unwrap();
+    let laptop = Laptop::new();
+    for (arguments, code) in [
+        (&["validate"][..], 0),
+        (&["diff"], 15),
+        (&["apply"], 0),
+        (&["diff"], 0),
+        (&["delete", "--yes"], 0),
+        (&["delete", "--yes"], 3),
+    ] {
+        let mut all = arguments.to_vec();
+        all.extend(["-f", folder]);
+        let ran = laptop.home.run(&all);
+        assert_eq!(
+            ran.code,
+            Some(code),
+            "{arguments:?}: {}{}",
+            ran.out,
+            ran.err
+        );
+    }
+}
+
+#[test]
+fn what_get_wrote_is_edited_and_applied_again_and_again() {
+    let laptop = Laptop::new();
+    let home = &laptop.home;
+    home.write("p.yaml", POLICY);
+    assert_eq!(home.run(&["apply", "-f", "p.yaml"]).code, Some(0));
+    laptop.set_status("default", &accepted(1));
+    let got = home.run(&["get", "rp/default", "-o", "yaml"]).out;
+    assert!(
+        got.contains("resourceVersion") && got.contains("acceptedRevision"),
+        "{got}"
+    );
+    for profile in ["critical", "economy", "quality"] {
+        home.write(
+            "got.yaml",
+            got.replace("profile: quality", &format!("profile: {profile}")),
+        );
+        for arguments in [["diff", "-f", "got.yaml"], ["apply", "-f", "got.yaml"]] {
+            let ran = home.run(&arguments);
+            let good = matches!(ran.code, Some(0 | 15)) && ran.err.is_empty();
+            assert!(good, "{profile} {arguments:?}: {}", ran.err);
+        }
+        let now = home.run(&["get", "rp/default", "-o", "jsonpath={.spec.profile}"]);
+        assert_eq!(now.out, profile);
+    }
+    let ran = home.run(&["apply", "-f", "got.yaml", "-v"]);
+    assert_eq!(
+        first(&ran),
+        "got.yaml:1: routingpolicy/default: left out what servers write: metadata.creationTimestamp, metadata.generation, metadata.resourceVersion, metadata.uid, status",
+    );
+}
+
+#[test]
+fn metadata_that_the_server_refuses_is_refused_without_one() {
+    let laptop = Laptop::new();
+    let home = &laptop.home;
+    let long = "x".repeat(64);
+    let large = "x".repeat(256 << 10);
+    for (name, metadata, field) in [
+        (
+            "a label with spaces",
+            "labels: {a: b c}".to_owned(),
+            "metadata.labels",
+        ),
+        (
+            "a long label",
+            format!("labels: {{a: {long}}}"),
+            "metadata.labels",
+        ),
+        (
+            "a bad key",
+            "labels: {\"a b\": c}".to_owned(),
+            "metadata.labels",
+        ),
+        (
+            "large annotations",
+            format!("annotations: {{a: {large}}}"),
+            "metadata.annotations",
+        ),
+        (
+            "a number",
+            "labels: {a: 5}".to_owned(),
+            "metadata.labels[a]",
+        ),
+        (
+            "a bad namespace",
+            "namespace: a.b".to_owned(),
+            "metadata.namespace",
+        ),
+    ] {
+        let text = format!(
+            "apiVersion: relay.dev/v1alpha1\nkind: LayaModel\nmetadata:\n  name: m\n  {metadata}\nspec:\n  source: {{volume: {{claimName: c, path: /m}}}}\n"
+        );
+        home.write("m.yaml", text);
+        let ran = home.run(&["validate", "-f", "m.yaml"]);
+        assert_eq!(ran.code, Some(4), "{name}: {}{}", ran.out, ran.err);
+        let said = format!("{}{}", ran.out, ran.err);
+        assert!(
+            said.contains(&format!("m.yaml:5: {field}: "))
+                || said.contains(&format!("m.yaml:5: layamodel/m: {field}: ")),
+            "{name}: {said}"
+        );
+        assert_eq!(home.run(&["apply", "-f", "m.yaml"]).code, Some(4), "{name}");
+    }
+}
+
+#[test]
+fn of_several_that_make_an_object_at_once_one_says_so() {
+    let laptop = Laptop::new();
+    let home = &laptop.home;
+    home.write("p.yaml", POLICY);
+    let program = Path::new(env!("CARGO_BIN_EXE_relayctl"));
+    let children: Vec<_> = (0..4)
+        .map(|_| {
+            let mut command = home.command(program);
+            command
+                .args(["apply", "-f", "p.yaml"])
+                .stdout(Stdio::piped());
+            command.spawn().unwrap()
+        })
+        .collect();
+    let created = children
+        .into_iter()
+        .map(|child| String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap())
+        .filter(|out| out.contains("created"))
+        .count();
+    assert_eq!(created, 1);
+}
+
+#[test]
+fn a_kind_that_nobody_acts_on_is_applied_and_not_waited_for() {
+    let laptop = Laptop::new();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples");
+    let file = examples.join("model-minimal.yaml");
+    let ran = laptop
+        .home
+        .run(&["apply", "--wait", "-f", file.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(
+        ran.err
+            .contains("is not waited for: nothing acts on this kind yet"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn a_new_policy_has_nothing_in_force_to_be_compared_with() {
+    let laptop = Laptop::new();
+    laptop.home.write("p.yaml", POLICY);
+    let ran = laptop.home.run(&["policy", "diff", "p.yaml"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
+    assert!(ran.err.contains("hint: `--against NAME`"), "{}", ran.err);
 }
 
 #[test]

@@ -31,7 +31,17 @@ pub(super) fn run(call: &Call, arguments: &DiffArguments) -> Result<Exit, CliErr
     let (_, name) = kinds::object(&format!("rp/{name}"))?;
     block_on(Box::pin(async {
         let server = call.connect().await?;
-        let (live, _) = source::in_force(&server, &name).await?;
+        let (live, _) = source::in_force(&server, &name).await.map_err(|error| {
+            // A new policy has nothing of its own name to be compared with.
+            if error.exit == Exit::NotFound && error.hint_text().is_none() {
+                error.hint(format!(
+                    "`--against NAME` compares with another one, `relayctl diff -f {}` shows what applying it makes",
+                    arguments.file.display()
+                ))
+            } else {
+                error
+            }
+        })?;
         let title = format!("routingpolicy/{name}");
         let text = unified(
             &title,
