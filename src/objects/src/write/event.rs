@@ -152,6 +152,8 @@ pub(super) fn check_change(view: View, new: &Value, old: &Value) -> Vec<Cause> {
         ("deprecatedFirstTimestamp", "firstTimestamp"),
         ("deprecatedLastTimestamp", "lastTimestamp"),
         ("deprecatedCount", "count"),
+        // Told twice there.
+        ("reason", "reason"),
         ("type", "type"),
         ("eventTime", "eventTime"),
         ("action", "action"),

@@ -58,6 +58,14 @@ pub(crate) fn update(
     sent: &Value,
 ) -> Result<Value, Failure> {
     let current = current.ok_or_else(|| call.not_found())?;
+    // As with every kind of Kubernetes, the path says what it is where the body does not.
+    let mut sent = sent.clone();
+    for (field, value) in [("kind", KIND), ("apiVersion", API_VERSION)] {
+        if sent.is_object() && metadata::of_type(&sent, field).is_empty() {
+            sent[field] = value.into();
+        }
+    }
+    let sent = &sent;
     let replicas = read(sent).map_err(|why| {
         let said = match why {
             Unreadable::NoObject(said) | Unreadable::Unfit(said) => said,

@@ -178,7 +178,10 @@ async fn an_old_version_is_a_conflict_and_none_is_invalid() {
     let (code, status) = home
         .merge(&one, &json!({"metadata": {"uid": "other"}}))
         .await;
-    assert_eq!(code, 422, "a patch cannot say which object of the name it means");
+    assert_eq!(
+        code, 422,
+        "a patch cannot say which object of the name it means"
+    );
     assert_eq!(
         status["message"],
         "RoutingPolicy.relay.dev \"one\" is invalid: metadata.uid: Invalid value: \"other\": field is immutable"
@@ -336,7 +339,7 @@ async fn what_is_wrong_is_said_first_and_alone_or_all_at_once() {
     assert_eq!(code, 400);
     assert_eq!(
         status["message"],
-        "strict decoding error: duplicate field \"kind\""
+        "x in version \"\" cannot be handled as a RoutingPolicy: strict decoding error: duplicate field \"kind\""
     );
     home.made(POLICIES, &policy("two")).await;
     let (code, status) = home
