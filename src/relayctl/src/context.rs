@@ -1,10 +1,11 @@
 //! Which control plane is talked to: `local`, or a context of the kubeconfig; from the flag, the environment, or what
 //! `relayctl context use` kept.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use files::{Environment, Lock, PRIVATE, Places};
+use files::{Environment, Lock, PRIVATE, Places, ReadError};
 use serde::{Deserialize, Serialize};
 
 use crate::error::CliError;
@@ -105,6 +106,10 @@ fn read(places: &Places) -> Result<Settings, CliError> {
     let text = match files::read_text(&path, MAX_SETTINGS) {
         Ok(file) => file.text,
         Err(error) if error.is_not_found() => return Ok(Settings::default()),
+        // RELAY_HOME is a file: nothing is kept there, and what uses the home says it with what helps.
+        Err(ReadError::Io(error)) if error.kind() == ErrorKind::NotADirectory => {
+            return Ok(Settings::default());
+        }
         Err(error) => return Err(CliError::file(&path, error)),
     };
     toml::from_str(&text).map_err(|error| {

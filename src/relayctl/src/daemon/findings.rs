@@ -78,9 +78,9 @@ pub(crate) fn set_aside(places: &Places) -> Vec<Aside> {
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             let (_, held) = ASIDE.into_iter().find(|(start, _)| {
-                // Not the parts of SQLite beside it.
+                // A time, as `20261130T192617076Z`; not the parts of SQLite beside it.
                 name.strip_prefix(start).is_some_and(|time| {
-                    !time.is_empty() && time.bytes().all(|byte| byte.is_ascii_digit())
+                    !time.is_empty() && time.bytes().all(|byte| byte.is_ascii_alphanumeric())
                 })
             })?;
             Some(Aside {
@@ -137,8 +137,8 @@ mod tests {
         assert_eq!(set_aside(&places), []);
         for name in [
             "objects.db",
-            "objects.db.damaged-17",
-            "objects.db.damaged-17-wal",
+            "objects.db.damaged-20261130T192617076Z",
+            "objects.db.damaged-20261130T192617076Z-wal",
             "objects.db.damaged-",
             "relay.db.damaged-18",
         ] {
@@ -151,7 +151,10 @@ mod tests {
         assert_eq!(
             found,
             [
-                (folder.path().join("objects.db.damaged-17"), "objects"),
+                (
+                    folder.path().join("objects.db.damaged-20261130T192617076Z"),
+                    "objects"
+                ),
                 (
                     folder.path().join("relay.db.damaged-18"),
                     "decisions and learned tasks"

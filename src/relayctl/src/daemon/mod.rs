@@ -98,7 +98,13 @@ pub(crate) enum State {
 
 /// Looks at the files.
 pub(crate) fn look(places: &Places) -> State {
-    judge(places, &program_of)
+    match (judge(places, &program_of), holder(places)) {
+        // It runs, and nobody can find it by its file.
+        (State::Crashed(how), Some(pid)) => State::Crashed(format!(
+            "{how}; process {pid} holds the lock, and `relayctl down` ends it"
+        )),
+        (state, _) => state,
+    }
 }
 
 fn judge(places: &Places, program_of: ProgramOf<'_>) -> State {

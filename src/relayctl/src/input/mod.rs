@@ -260,7 +260,11 @@ fn object(file: &str, document: &Spanned<Node>) -> Result<Input, CliError> {
         ("metadata.name", Some(&name)),
         ("metadata.namespace", namespace.as_ref()),
     ] {
-        if let Some(why) = value.and_then(|value| kinds::name_fault(value)) {
+        let fault = match field {
+            "metadata.namespace" => kinds::namespace_fault,
+            _ => kinds::name_fault,
+        };
+        if let Some(why) = value.and_then(|value| fault(value)) {
             let value = value.map_or("", String::as_str);
             let shown: String = value.chars().take(60).collect();
             return Err(wrong(field, &format!("`{shown}` is no name: {why}")));
@@ -476,7 +480,7 @@ mod tests {
         for (name, exit, expected) in [
             ("missing.yaml", Exit::NotFound, "cannot read"),
             ("binary.yaml", Exit::Refused, "is not valid UTF-8 at byte 5"),
-            ("empty.yaml", Exit::Refused, "no object at all"),
+            ("empty.yaml", Exit::Refused, "empty.yaml: holds no object"),
             (
                 "hollow",
                 Exit::Refused,

@@ -396,6 +396,7 @@ fn what_stands_in_the_way_of_the_socket_is_told_with_what_helps() {
 
     let file = Home::new();
     file.write("relay", "x");
+    assert!(file.run(&["doctor"]).out.contains("is no folder"));
     for verb in [&["get", "rp"][..], &["up"]] {
         let ran = file.run(verb);
         assert!(matches!(ran.code, Some(1 | 6)), "{}", ran.err);

@@ -153,7 +153,7 @@ fn metadata_that_the_server_refuses_is_refused_without_one() {
         ),
     ] {
         let text = format!(
-            "apiVersion: relay.dev/v1alpha1\nkind: LayaModel\nmetadata:\n  name: m\n  {metadata}\nspec:\n  source: {{volume: {{claimName: c, path: /m}}}}\n"
+            "apiVersion: relay.dev/v1alpha1\nkind: LayaModel\nmetadata:\n  name: m\n  {metadata}\nspec:\n  manifestDigest: sha256:60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752\n  source: {{volume: {{name: c, path: m}}}}\n"
         );
         home.write("m.yaml", text);
         let ran = home.run(&["validate", "-f", "m.yaml"]);
