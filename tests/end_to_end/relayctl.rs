@@ -293,7 +293,7 @@ fn a_store_that_was_damaged_is_said_to_be_lost() {
     let machine = Machine::new();
     assert_eq!(machine.relayctl(&["up"]).code, 0);
     assert_eq!(machine.relayctl(&["down"]).code, 0);
-    std::fs::write(machine.folder().join("objects.db"), [7; 9000]).unwrap();
+    std::fs::write(machine.folder().join("objects.db"), [7_u8; 9000]).unwrap();
     for verb in ["up", "status", "doctor"] {
         let said = machine.relayctl(&[verb]);
         let aside = format!("{}/objects.db.damaged-", machine.folder().display());
