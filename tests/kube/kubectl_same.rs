@@ -237,12 +237,13 @@ fn wait_and_delete_with_finalizers() {
             "wait lm/v1 --for=jsonpath={.spec.suspend}=false --timeout=10s",
             0,
         );
-        talk.say("wait lm/v1 --for=condition=Ready --timeout=1s", 1);
+        // Longer than a second: of a watch that ended before, kubectl warns or not, as it happens.
+        talk.say("wait lm/v1 --for=condition=Ready --timeout=2s", 1);
         talk.say("patch lm v1 --subresource=status --type=merge -p {\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\",\"reason\":\"Reconciled\",\"message\":\"\",\"lastTransitionTime\":\"2026-01-01T00:00:00Z\",\"observedGeneration\":1}]}}", 0);
         talk.say("wait lm/v1 --for=condition=Ready --timeout=10s", 0);
         talk.say("get lm", 0);
         talk.say("delete lm v1 --wait=false", 0);
-        talk.say("wait lm/v1 --for=delete --timeout=1s", 1);
+        talk.say("wait lm/v1 --for=delete --timeout=2s", 1);
         talk.say("get lm v1 -o json", 0);
         talk.say(
             "patch lm v1 --type=merge -p {\"metadata\":{\"finalizers\":null}}",
