@@ -188,7 +188,7 @@ fn a_daemon_that_cannot_start_is_told_with_its_own_words() {
             && up.err.contains(&address),
         "{up:?}"
     );
-    assert!(up.err.contains("hint: its log is "), "{up:?}");
+    assert!(up.err.contains("its log is "), "{up:?}");
 }
 
 #[test]

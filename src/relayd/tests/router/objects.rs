@@ -156,31 +156,6 @@ fn fault_01_a_router_waits_for_an_api_server_that_is_not_there() {
 }
 
 #[test]
-fn a_policy_that_is_deleted_stays_in_force_until_a_restart_and_the_log_says_so() {
-    let home = tempfile::tempdir().unwrap();
-    let router = local(home.path());
-    let built_in = in_force(&router);
-    let revision = accepted(home.path(), &json!({"profile": "critical"}));
-    assert_ne!(revision, built_in);
-    wait_for("the policy to be in force", || {
-        (in_force(&router) == revision).then_some(())
-    });
-    let deleted = objects(home.path(), "DELETE", &format!("{POLICIES}/default"), "");
-    assert_eq!(deleted.status, 200, "{deleted:?}");
-    wait_for("the log to say so", || {
-        let said = |line: &String| {
-            line.contains("the policy stays as it was") && line.contains("which is not there")
-        };
-        router.log().iter().any(said).then_some(())
-    });
-    assert_eq!(in_force(&router), revision);
-    until_ready(&router);
-    drop(router);
-    let router = local(home.path());
-    assert_eq!(in_force(&router), built_in);
-}
-
-#[test]
 fn fault_38_open_watches_do_not_hold_up_the_end() {
     let home = tempfile::tempdir().unwrap();
     let mut router = local(home.path());
