@@ -18,6 +18,7 @@ pub mod openapi;
 pub mod problem;
 pub mod reason;
 pub mod responses;
+pub mod revisions;
 pub mod routes;
 pub mod routing_policy;
 mod tree;

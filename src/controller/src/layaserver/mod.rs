@@ -1,0 +1,8 @@
+//! LayaServer (control-plane 3, 10): keeps a model served, replaces it without losing a request, and takes it back when it
+//! is worse.
+
+mod observation;
+
+pub use observation::{
+    Ages, Checked, GateVerdict, GateView, ModelView, Observation, Promotion, fact_keys,
+};
