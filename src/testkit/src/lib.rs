@@ -1,6 +1,9 @@
-//! Fakes that tests of several crates share: so far a Laya server that fails on demand. Never a dependency of a program;
+//! Fakes that tests of several crates share: a Laya server that fails on demand, and a proxy on a Unix socket that hangs,
+//! goes silent and cuts. Never a dependency of a program;
 //! a fake that cannot be set up panics, since that is a failed test.
 
 mod laya;
+mod socket_proxy;
 
-pub use laya::{FakeLaya, Fault, Says, Seen};
+pub use laya::{Answers, FakeLaya, Fault, Says, Seen};
+pub use socket_proxy::{Passing, SocketProxy};
