@@ -111,11 +111,11 @@ async fn accept(
 /// One connection, until a side ends it or it is cut.
 async fn serve(client: UnixStream, engine: PathBuf, mut state: watch::Receiver<State>) {
     let born = state.borrow().cuts;
+    let mut watched = state.clone();
     let cut = async {
         // An error means that the proxy is gone.
         let _ = state.wait_for(|state| state.cuts > born).await;
     };
-    let mut watched = state.clone();
     let pass = async {
         let _ = watched
             .wait_for(|state| state.passing != Passing::Hang)
