@@ -92,13 +92,9 @@ async fn fault_25_without_a_gpu_the_start_fails_with_its_reason() {
         waiting.message
     );
     assert_eq!(seen.gpu_memory_bytes, Some(0), "there is none");
-    // Without the wish it starts from the same name.
+    // Without the wish it starts, under the same name.
     spec.wants_gpu = false;
-    let recreate = Action::RecreateServer {
-        server: Box::new(spec),
-        ordinal: 0,
-    };
-    run.done(&main, recreate).await;
+    run.done(&main, ensure(&spec, &[0])).await;
     run.server(&main, 0, |server| server.state == RunState::Running)
         .await;
 }
