@@ -2,12 +2,15 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 
 use crate::harness::{docker_at, fault_image, host};
 
 /// An engine with its own folder, bridge and socket. It is stopped and its folder removed with the test.
 pub(crate) struct Engine {
     folder: tempfile::TempDir,
+    /// What ran in containers when the engine was killed, and runs on without it.
+    orphans: Mutex<Vec<u32>>,
 }
 
 impl Engine {
@@ -15,6 +18,7 @@ impl Engine {
     pub(crate) fn start() -> Self {
         let engine = Self {
             folder: tempfile::tempdir().unwrap(),
+            orphans: Mutex::default(),
         };
         engine.up();
         let archive = engine.folder.path().join("image.tar");
@@ -46,7 +50,9 @@ impl Engine {
     /// Kills it with everything that watches its containers, so that nobody knows how they end.
     pub(crate) fn kill(&self) {
         let below = self.root().display().to_string();
-        for pid in processes(&below) {
+        let all = processes(&below);
+        self.orphans.lock().unwrap().extend(children(&all));
+        for pid in all {
             kill(pid);
         }
     }
@@ -81,7 +87,8 @@ impl Drop for Engine {
         self.script("stop");
         // What a killed engine left mounted and running below its own folder.
         let below = self.root().display().to_string();
-        for pid in processes(&below) {
+        let orphans = std::mem::take(&mut *self.orphans.lock().unwrap());
+        for pid in processes(&below).into_iter().chain(orphans) {
             kill(pid);
         }
         let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
@@ -117,7 +124,23 @@ fn processes(below: &str) -> Vec<u32> {
     found
 }
 
+/// Children of these processes that are none of them.
+fn children(parents: &[u32]) -> Vec<u32> {
+    let parent_of = |pid: u32| -> Option<u32> {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+        line.trim().parse().ok()
+    };
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| !parents.contains(pid))
+        .filter(|pid| parent_of(*pid).is_some_and(|parent| parents.contains(&parent)))
+        .collect()
+}
+
 /// Kills one process by its id.
-pub(crate) fn kill(pid: u32) {
+fn kill(pid: u32) {
     let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
 }
