@@ -1,10 +1,12 @@
-//! A Laya server on a loopback port that answers every question with its first option (by name), and fails as it is told.
+//! A Laya server on a loopback port that answers every question with its first option (by name), or as a model would, and
+//! fails as it is told.
 
 mod answers;
 mod connection;
+mod plausible;
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -36,7 +38,7 @@ pub enum Fault {
     NotANumber,
     /// The answer to this question is not there.
     MissingId(String),
-    /// A choice that is none of the options.
+    /// A choice that is none of the options; of [`Answers::Plausible`] the least likely option.
     UnknownChoice,
     /// A choice is answered like a score.
     WrongKind,
@@ -48,6 +50,17 @@ pub enum Fault {
     AcceptThenClose,
     /// `503` with a head that never ends.
     EndlessHead,
+}
+
+/// How questions are answered where nothing goes wrong.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Answers {
+    /// Every one with its first option, always with the same probability: a dead head.
+    #[default]
+    First,
+    /// With whole distributions that depend on state and question, the same each time. States of these probes
+    /// (`relay-manifest.json`: `state`, `answers` by id with `label` and `probability`) are answered as recorded.
+    Plausible(Vec<serde_json::Value>),
 }
 
 /// What the server says of itself.
@@ -63,6 +76,8 @@ pub struct Says {
     pub checkpoint: Option<String>,
     /// The token it demands on decision routes.
     pub key: Option<String>,
+    /// How it answers.
+    pub answers: Answers,
 }
 
 impl Says {
@@ -96,6 +111,7 @@ impl Says {
             contract: Some(digest.to_owned()),
             checkpoint: Some(CHECKPOINT.to_owned()),
             key: None,
+            answers: Answers::First,
         }
     }
 
@@ -112,6 +128,7 @@ impl Says {
             contract: None,
             checkpoint: None,
             key: None,
+            answers: Answers::First,
         }
     }
 
@@ -164,6 +181,7 @@ struct Shared {
     in_flight: AtomicUsize,
     peak: AtomicUsize,
     connections: AtomicUsize,
+    draining: AtomicBool,
 }
 
 impl Shared {
@@ -212,6 +230,7 @@ impl FakeLaya {
             in_flight: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
+            draining: AtomicBool::new(false),
         });
         let accepting = tokio::spawn(accept(listener, shared.clone()));
         Self {
@@ -272,6 +291,17 @@ impl FakeLaya {
     #[must_use]
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::SeqCst)
+    }
+
+    /// Whether it was told to drain, by `POST /drain` or [`Self::drain`], and not back.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.shared.draining.load(Ordering::SeqCst)
+    }
+
+    /// From now on it takes no more decisions and is not ready.
+    pub fn drain(&self) {
+        self.shared.draining.store(true, Ordering::SeqCst);
     }
 
     /// The last decision request.
