@@ -15,6 +15,7 @@ pub mod failure;
 pub mod faults;
 pub mod fence;
 pub mod follow;
+pub mod layamodel;
 pub mod layaserver;
 pub mod merge;
 pub mod metrics;
