@@ -76,8 +76,9 @@ impl HttpReports {
     async fn report(&self) -> Result<RevisionReports, String> {
         let mut call = Call::get(PATH);
         if let Some(path) = &self.token_file {
-            let bearer = bearer(path)
-                .map_err(|problem| format!("cannot read token file {}: {problem}", path.display()))?;
+            let bearer = bearer(path).map_err(|problem| {
+                format!("cannot read token file {}: {problem}", path.display())
+            })?;
             call.headers.push((header::AUTHORIZATION, bearer));
         }
         let said = ask(&self.url, &call, WITHIN, MAX_BYTES)
@@ -85,7 +86,10 @@ impl HttpReports {
             .map_err(|error| format!("the router at {} does not report: {error}", self.url))?;
         match said.status {
             200 => serde_json::from_slice(&said.body).map_err(|error| {
-                format!("the report of the router at {} is not understood: {error}", self.url)
+                format!(
+                    "the report of the router at {} is not understood: {error}",
+                    self.url
+                )
             }),
             status @ (401 | 403) => Err(format!(
                 "the router at {} refuses its report with {status}: give the controller its token",
@@ -134,7 +138,11 @@ mod tests {
     async fn fault_30_a_report_that_is_not_there_says_why() {
         let fake = FakeLaya::start(Says::relay()).await;
         let other = HttpReports::new(fake.url(), None).read().await;
-        assert!(other.unwrap_err().ends_with("answers 404 instead of its report"));
+        assert!(
+            other
+                .unwrap_err()
+                .ends_with("answers 404 instead of its report")
+        );
         let folder = tempfile::tempdir().unwrap();
         let missing = HttpReports::new(fake.url(), Some(folder.path().join("none")));
         assert!(missing.read().await.unwrap_err().contains("token file"));
@@ -153,7 +161,10 @@ mod tests {
         let path = folder.path().join("tokens");
         for (text, token) in [
             ("secret\n", Some("Bearer secret")),
-            ("# who\n\ncontroller secret\nother x\n", Some("Bearer secret")),
+            (
+                "# who\n\ncontroller secret\nother x\n",
+                Some("Bearer secret"),
+            ),
             ("\n", None),
         ] {
             std::fs::write(&path, text).unwrap();

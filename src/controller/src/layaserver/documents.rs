@@ -258,7 +258,9 @@ impl ServerDocuments {
         let documents = index.revisions.get(server).into_iter().flatten();
         for (document, known) in documents.filter(|(_, known)| known.owner == uid) {
             let revision = known.revision.clone();
-            revisions.inputs.insert(revision.clone(), known.inputs.clone());
+            revisions
+                .inputs
+                .insert(revision.clone(), known.inputs.clone());
             revisions.uids.insert(revision, document.clone());
         }
         revisions

@@ -106,7 +106,10 @@ mod tests {
             assert!(said.message.contains("`other` has it"));
             assert!(find(&status.conditions, ConditionType::Stalled).is_none());
             let facts = before.status.unwrap();
-            assert_eq!((status.champion, status.traffic), (facts.champion, facts.traffic));
+            assert_eq!(
+                (status.champion, status.traffic),
+                (facts.champion, facts.traffic)
+            );
             assert_eq!(status.observed_generation, Some(2));
         }
     }

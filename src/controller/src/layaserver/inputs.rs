@@ -135,7 +135,10 @@ pub(super) fn promotions<'a>(
             let into = promote.server_ref.as_ref()?;
             let status = run.status.as_ref()?;
             let succeeded = status.outcome.as_ref()?.succeeded == Some(true);
-            let verdict = status.gate.as_ref().and_then(|gate| gate.verdict.as_deref());
+            let verdict = status
+                .gate
+                .as_ref()
+                .and_then(|gate| gate.verdict.as_deref());
             let judged = run.spec.gate_ref.is_none() || verdict == Some(PASSED);
             let model = status.produced_model.as_ref()?.name.clone()?;
             let wanted = match promote.mode {

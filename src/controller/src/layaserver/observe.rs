@@ -36,7 +36,10 @@ pub(super) fn question(server: &LayaServer, checked: &Checked) -> Question {
 
 /// Whether a pass decides by what a router measured.
 pub(super) fn needs_report(server: &LayaServer) -> bool {
-    let rollout = server.status.as_ref().and_then(|status| status.rollout.as_ref());
+    let rollout = server
+        .status
+        .as_ref()
+        .and_then(|status| status.rollout.as_ref());
     let state = rollout.and_then(|rollout| rollout.state);
     state.is_some_and(|state| state != RolloutState::Done)
 }
@@ -65,7 +68,14 @@ pub(super) fn replicas(
         let stored = checked.documents.get(&seen.revision);
         let inputs = stored.or(seen.inputs.as_ref());
         let wanted = Wanted::of(inputs, server);
-        Some(wanted.replica(&server.spec, &seen.revision, seen.ordinal, url, pace, &questions))
+        Some(wanted.replica(
+            &server.spec,
+            &seen.revision,
+            seen.ordinal,
+            url,
+            pace,
+            &questions,
+        ))
     });
     watched.collect()
 }

@@ -299,7 +299,7 @@ fn owner(object: &LayaServer) -> Owner {
 }
 
 /// Whose replicas a prober asks.
-pub(crate) fn server_id(object: &LayaServer) -> ServerId {
+pub(super) fn server_id(object: &LayaServer) -> ServerId {
     ServerId {
         key: Key::of(object),
         uid: object.uid().unwrap_or_default(),

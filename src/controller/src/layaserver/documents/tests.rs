@@ -86,8 +86,12 @@ fn wordings_are_known_by_their_digest_and_ours_always() {
     let documents = ServerDocuments::default();
     let ours = relay_contract().digest().to_string();
     assert!(documents.questions(&ours).is_some());
-    let text = RELAY_DECISIONS_JSON.replacen("\"instructions\": \"", "\"instructions\": \"Now: ", 1);
-    let digest = Contract::import(text.as_bytes()).unwrap().digest().to_string();
+    let text =
+        RELAY_DECISIONS_JSON.replacen("\"instructions\": \"", "\"instructions\": \"Now: ", 1);
+    let digest = Contract::import(text.as_bytes())
+        .unwrap()
+        .digest()
+        .to_string();
     assert!(documents.questions(&digest).is_none());
     let wording = ControllerRevision {
         metadata: ObjectMeta {

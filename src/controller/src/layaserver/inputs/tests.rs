@@ -59,9 +59,14 @@ fn models_that_spec_and_status_name_are_looked_up() {
         model("unnamed", &volume("models"), &json!({})),
         broken,
     ]);
-    let server = server(&json!({"champion": {"model": "serves"}, "previous": {"model": "older"}, "candidate": {"model": "gone"}}));
+    let server = server(
+        &json!({"champion": {"model": "serves"}, "previous": {"model": "older"}, "candidate": {"model": "gone"}}),
+    );
     let views = models(&server, &store, &[]);
-    assert_eq!(views.keys().collect::<Vec<_>>(), ["older", "serves", "wished"]);
+    assert_eq!(
+        views.keys().collect::<Vec<_>>(),
+        ["older", "serves", "wished"]
+    );
     let wished = &views["wished"];
     assert_eq!(
         (wished.ready, wished.reason.as_str(), wished.foreign_volume),
@@ -107,26 +112,79 @@ fn control_plane_3_1_only_runs_that_are_due_promote() {
     type Edit = fn(&mut Value);
     let cases: [(&str, Edit, bool); 10] = [
         ("as it is", |_| {}, true),
-        ("another server", |run| run["spec"]["promote"]["serverRef"]["name"] = json!("other"), false),
-        ("another namespace", |run| run["metadata"]["namespace"] = json!("other"), false),
-        ("failed", |run| run["status"]["outcome"]["succeeded"] = json!(false), false),
-        ("not finished", |run| run["status"]["outcome"] = json!(null), false),
-        ("gate failed", |run| run["status"]["gate"]["verdict"] = json!("Failed"), false),
-        ("not judged", |run| run["status"]["gate"] = json!(null), false),
-        ("by hand, not approved", |run| run["spec"]["promote"]["mode"] = json!("Manual"), false),
-        ("by hand, approved", |run| run["spec"]["promote"] = json!({"mode": "Manual", "approved": true, "serverRef": {"name": "main"}}), true),
-        ("another wording", |run| run["status"]["producedModel"]["name"] = json!("reworded"), false),
+        (
+            "another server",
+            |run| run["spec"]["promote"]["serverRef"]["name"] = json!("other"),
+            false,
+        ),
+        (
+            "another namespace",
+            |run| run["metadata"]["namespace"] = json!("other"),
+            false,
+        ),
+        (
+            "failed",
+            |run| run["status"]["outcome"]["succeeded"] = json!(false),
+            false,
+        ),
+        (
+            "not finished",
+            |run| run["status"]["outcome"] = json!(null),
+            false,
+        ),
+        (
+            "gate failed",
+            |run| run["status"]["gate"]["verdict"] = json!("Failed"),
+            false,
+        ),
+        (
+            "not judged",
+            |run| run["status"]["gate"] = json!(null),
+            false,
+        ),
+        (
+            "by hand, not approved",
+            |run| run["spec"]["promote"]["mode"] = json!("Manual"),
+            false,
+        ),
+        (
+            "by hand, approved",
+            |run| {
+                run["spec"]["promote"] =
+                    json!({"mode": "Manual", "approved": true, "serverRef": {"name": "main"}})
+            },
+            true,
+        ),
+        (
+            "another wording",
+            |run| run["status"]["producedModel"]["name"] = json!("reworded"),
+            false,
+        ),
     ];
     let server = server(&json!({"champion": {"model": "v1", "contract": "sha256:c"}}));
-    let contract_of = |model: &str| Some(if model == "reworded" { "sha256:e" } else { "sha256:c" }.to_owned());
+    let contract_of = |model: &str| {
+        Some(
+            if model == "reworded" {
+                "sha256:e"
+            } else {
+                "sha256:c"
+            }
+            .to_owned(),
+        )
+    };
     for (what, edit, due) in cases {
         let run = run("week-1", edit);
         let found = promotions(&server, [&run].into_iter(), contract_of);
         assert_eq!(!found.is_empty(), due, "{what}");
     }
-    let late = run("late", |run| run["status"]["completedAt"] = json!("2026-11-30T12:00:00Z"));
+    let late = run("late", |run| {
+        run["status"]["completedAt"] = json!("2026-11-30T12:00:00Z")
+    });
     let early = run("early", |_| {});
     let found = promotions(&server, [&late, &early].into_iter(), contract_of);
-    let names: Vec<_> = found.iter().map(|promotion| promotion.run.as_str()).collect();
+    let names: Vec<_> = found
+        .iter()
+        .map(|promotion| promotion.run.as_str())
+        .collect();
     assert_eq!(names, ["early", "late"]);
 }

@@ -73,8 +73,14 @@ fn images_of_spec_and_status_are_asked_for_once_each() {
         "candidate": {"image": "laya:2"},
     });
     let images = |spec| question(&server(&spec, &status), &checked()).images;
-    assert_eq!(images(json!({})), ["laya:1", "laya:2", "laya:default", "sha256:i1"]);
-    assert_eq!(images(json!({"image": "laya:2"})), ["laya:1", "laya:2", "sha256:i1"]);
+    assert_eq!(
+        images(json!({})),
+        ["laya:1", "laya:2", "laya:default", "sha256:i1"]
+    );
+    assert_eq!(
+        images(json!({"image": "laya:2"})),
+        ["laya:1", "laya:2", "sha256:i1"]
+    );
 }
 
 #[test]
@@ -84,7 +90,9 @@ fn what_runs_is_asked_for_what_its_document_says() {
     checked
         .documents
         .insert("r1".to_owned(), inputs(Some(QuestionSet::ours().digest())));
-    checked.documents.insert("r2".to_owned(), inputs(Some(&unknown)));
+    checked
+        .documents
+        .insert("r2".to_owned(), inputs(Some(&unknown)));
     let observed = Observed {
         servers: vec![
             seen("r1", RunState::Running, Some("http://127.0.0.1:1")),
@@ -95,8 +103,12 @@ fn what_runs_is_asked_for_what_its_document_says() {
         ],
         ..Observed::default()
     };
-    let serving = server(&json!({"probe": {"intervalSeconds": 30, "timeoutMillis": 700}}), &json!({"champion": {"revision": "r1"}}));
-    let questions = |contract: &str| (contract == QuestionSet::ours().digest()).then(QuestionSet::ours);
+    let serving = server(
+        &json!({"probe": {"intervalSeconds": 30, "timeoutMillis": 700}}),
+        &json!({"champion": {"revision": "r1"}}),
+    );
+    let questions =
+        |contract: &str| (contract == QuestionSet::ours().digest()).then(QuestionSet::ours);
     let watched = replicas(&serving, &checked, &observed, questions);
     let told: Vec<_> = watched
         .iter()
@@ -139,13 +151,20 @@ fn a_rollout_hurries_and_needs_the_report() {
         ),
     ] {
         let server = server(&json!({}), &status);
-        assert_eq!((pace(&server), needs_report(&server)), (hurry, report), "{status}");
+        assert_eq!(
+            (pace(&server), needs_report(&server)),
+            (hurry, report),
+            "{status}"
+        );
     }
 }
 
 #[test]
 fn an_external_server_is_asked_in_the_wording_it_names() {
-    let external_server = server(&json!({"external": {"url": "http://127.0.0.1:8737/"}}), &json!({}));
+    let external_server = server(
+        &json!({"external": {"url": "http://127.0.0.1:8737/"}}),
+        &json!({}),
+    );
     let none = |_: &str| None;
     let first = external(&external_server, None, none).unwrap();
     assert_eq!(
@@ -167,7 +186,11 @@ fn fault_11_a_fact_is_as_old_as_this_process_has_known_it() {
     assert_eq!(later.facts[key], Duration::from_secs(20));
     assert_eq!(later.process, Duration::from_secs(50));
     let idle = server(&json!({}), &json!({}));
-    assert!(ages.of("u1", &idle, Duration::from_secs(160)).facts.is_empty());
+    assert!(
+        ages.of("u1", &idle, Duration::from_secs(160))
+            .facts
+            .is_empty()
+    );
     assert_eq!(at(170).facts[key], Duration::ZERO, "forgotten meanwhile");
     ages.forget("u1");
     assert_eq!(at(180).facts[key], Duration::ZERO);

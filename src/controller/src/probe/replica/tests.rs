@@ -9,7 +9,8 @@ const DIGEST: &str = "sha256:d1";
 
 /// One question, so that answers are short.
 fn set() -> Arc<QuestionSet> {
-    let file = json!({"decisions": {"asks": {"type": "noul", "instructions": "Is it a question?"}}});
+    let file =
+        json!({"decisions": {"asks": {"type": "noul", "instructions": "Is it a question?"}}});
     let contract = decision::Contract::import(file.to_string().as_bytes()).unwrap();
     Arc::new(QuestionSet::new(contract))
 }
@@ -87,11 +88,7 @@ impl Play {
     }
 
     /// Steps for a time. The questions that were asked.
-    fn run(
-        &mut self,
-        time: Duration,
-        answer: impl Fn(Ask) -> Result<Said, CallError>,
-    ) -> Vec<Ask> {
+    fn run(&mut self, time: Duration, answer: impl Fn(Ask) -> Result<Said, CallError>) -> Vec<Ask> {
         let end = self.now.boot + time;
         let mut asked = Vec::new();
         while self.state.next_due().is_some_and(|due| due <= end) {
@@ -126,7 +123,10 @@ fn health(digest: &str, device: &str, fallbacks: u32) -> Result<Said, CallError>
 }
 
 fn noul(noul: f64) -> Result<Said, CallError> {
-    said(200, &json!({"answers": {"asks": {"type": "noul", "noul": noul}}}))
+    said(
+        200,
+        &json!({"answers": {"asks": {"type": "noul", "noul": noul}}}),
+    )
 }
 
 /// A server that works.
@@ -225,7 +225,11 @@ fn readiness_is_asked_each_second_while_a_rollout_waits_else_each_five() {
     let mut play = Play::of(replica());
     let mut asked = play.run(Duration::from_secs(10), starting);
     asked.retain(|ask| *ask == Ask::Ready);
-    assert_eq!(asked.len(), 11, "one that is not ready is looked at each second");
+    assert_eq!(
+        asked.len(),
+        11,
+        "one that is not ready is looked at each second"
+    );
     assert_eq!(
         play.shown().readiness,
         Readiness::NotReady {
@@ -284,7 +288,10 @@ fn fault_26_a_dead_head_and_a_wrong_shape_never_pass() {
         ask => good(ask),
     };
     let nan = |ask| match ask {
-        Ask::Question(4) => said(200, &json!({"answers": {"asks": {"type": "noul", "noul": null}}})),
+        Ask::Question(4) => said(
+            200,
+            &json!({"answers": {"asks": {"type": "noul", "noul": null}}}),
+        ),
         ask => good(ask),
     };
     let other = |ask| match ask {
@@ -411,7 +418,11 @@ fn a_fall_to_the_cpu_is_kept_until_a_pass_was_told() {
     play.run(Duration::from_secs(60), fell);
     let device = play.state.told(play.now.boot).device;
     assert_eq!(
-        (device.fallbacks, device.fallbacks_grew, device.claimed.as_deref()),
+        (
+            device.fallbacks,
+            device.fallbacks_grew,
+            device.claimed.as_deref()
+        ),
         (2, true, Some("cuda"))
     );
     assert_eq!(device.last_reason.as_deref(), Some("no memory"));
