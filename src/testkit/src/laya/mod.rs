@@ -50,6 +50,8 @@ pub enum Fault {
     AcceptThenClose,
     /// `503` with a head that never ends.
     EndlessHead,
+    /// Every state gets the same answers, as from a head that does not look.
+    DeadHead,
 }
 
 /// How questions are answered where nothing goes wrong.
@@ -61,6 +63,14 @@ pub enum Answers {
     /// With whole distributions that depend on state and question, the same each time. States of these probes
     /// (`relay-manifest.json`: `state`, `answers` by id with `label` and `probability`) are answered as recorded.
     Plausible(Vec<serde_json::Value>),
+}
+
+impl Answers {
+    /// As a model's, with nothing recorded.
+    #[must_use]
+    pub const fn lively() -> Self {
+        Self::Plausible(Vec::new())
+    }
 }
 
 /// What the server says of itself.
@@ -182,6 +192,7 @@ struct Shared {
     peak: AtomicUsize,
     connections: AtomicUsize,
     draining: AtomicBool,
+    drains: AtomicUsize,
 }
 
 impl Shared {
@@ -231,6 +242,7 @@ impl FakeLaya {
             peak: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
+            drains: AtomicUsize::new(0),
         });
         let accepting = tokio::spawn(accept(listener, shared.clone()));
         Self {
@@ -297,6 +309,12 @@ impl FakeLaya {
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.shared.draining.load(Ordering::SeqCst)
+    }
+
+    /// How often it was told to drain by `POST /drain`.
+    #[must_use]
+    pub fn drains(&self) -> usize {
+        self.shared.drains.load(Ordering::SeqCst)
     }
 
     /// From now on it takes no more decisions and is not ready.
