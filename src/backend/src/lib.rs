@@ -3,6 +3,8 @@
 //! implementation decides nothing but how its engine is asked. Every action is idempotent: what is already so is fine.
 
 mod action;
+#[cfg(feature = "embedded")]
+pub mod embedded;
 mod error;
 mod observed;
 mod revision;
