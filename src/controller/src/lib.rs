@@ -27,4 +27,6 @@ pub mod status_writer;
 pub mod watched;
 
 pub use context::Namespaces;
-pub use controller::{Controller, ControllerParts};
+pub use controller::{
+    Controller, ControllerParts, Engine, NoTombstones, Tombstones, Unclaimed, UnclaimedOwners,
+};

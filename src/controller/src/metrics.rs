@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use api::reason::Reason;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{
@@ -47,6 +48,10 @@ pub struct ControllerMetrics {
     api_requests: IntCounterVec,
     api_request_duration: HistogramVec,
     objects: Objects,
+    backend_up: IntGaugeVec,
+    backend_strangers: IntGaugeVec,
+    model_fetch_bytes: IntCounter,
+    model_fetch_failures: IntCounterVec,
 }
 
 /// How a pass ended.
@@ -174,6 +179,11 @@ impl ControllerMetrics {
             "Events that were not published: too many, or the API did not take them.",
         )?;
         registry.register(Box::new(events_dropped.clone()))?;
+        let model_fetch_bytes = IntCounter::new(
+            full_name("model_fetch_bytes_total"),
+            "Bytes of models that fetches brought, as far as their progress told.",
+        )?;
+        registry.register(Box::new(model_fetch_bytes.clone()))?;
         let objects = Objects::new()?;
         registry.register(Box::new(objects.clone()))?;
         Ok(Self {
@@ -247,7 +257,49 @@ impl ControllerMetrics {
                 &["verb", "kind", "code"],
             )?,
             objects,
+            backend_up: gauges(
+                "backend_up",
+                "Whether the engine answered when it was asked last: 1 or 0.",
+                &["backend"],
+            )?,
+            backend_strangers: gauges(
+                "backend_strangers",
+                "Owners that have children on the engine and that the store has never known.",
+                &["backend"],
+            )?,
+            model_fetch_bytes,
+            model_fetch_failures: counters(
+                "model_fetch_failures_total",
+                "Fetches of models that failed, by why.",
+                &["reason"],
+            )?,
         })
+    }
+
+    /// The engine was asked, and answered or not.
+    pub fn backend_seen(&self, backend: &str, answered: bool) {
+        self.backend_up
+            .with_label_values(&[backend])
+            .set(i64::from(answered));
+    }
+
+    /// Owners on the engine that nobody claims.
+    pub fn backend_strangers(&self, backend: &str, owners: usize) {
+        self.backend_strangers
+            .with_label_values(&[backend])
+            .set(i64::try_from(owners).unwrap_or(i64::MAX));
+    }
+
+    /// A fetch brought so many bytes more.
+    pub fn model_fetched(&self, bytes: u64) {
+        self.model_fetch_bytes.inc_by(bytes);
+    }
+
+    /// A fetch failed.
+    pub fn model_fetch_failed(&self, reason: Reason) {
+        self.model_fetch_failures
+            .with_label_values(&[reason.as_str()])
+            .inc();
     }
 
     /// A pass ended.
