@@ -109,6 +109,18 @@ pub(crate) enum RelaydError {
         #[source]
         source: router::servers::EmbeddedError,
     },
+    /// The engine that was chosen is not part of this program.
+    #[error("this program was built without Docker")]
+    NoDocker,
+    /// Which store the containers of this user belong to is not known.
+    #[error("cannot read the id of the store, {}", path.display())]
+    NoInstance {
+        /// Where it should be.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: files::ReadError,
+    },
     /// The file of objects cannot be opened.
     #[error(transparent)]
     Objects(#[from] objects::OpenError),
@@ -196,6 +208,8 @@ impl RelaydError {
             | Self::DatabaseFile { .. }
             | Self::TwoDatabases { .. }
             | Self::Store(_)
+            | Self::NoDocker
+            | Self::NoInstance { .. }
             | Self::Objects(_)
             | Self::Door(_)
             | Self::Kubeconfig { .. }
@@ -222,6 +236,10 @@ impl RelaydError {
             Self::NoTokens { .. } => Some(
                 "write lines `<tenant> <token>` to a file with mode 0600 and name it with --token-file".into(),
             ),
+            Self::NoInstance { .. } => Some(
+                "start `relayd local --no-controller` first, with the same RELAY_HOME: it makes the store".into(),
+            ),
+            Self::NoDocker => Some("start it with `--backend embedded`".into()),
             Self::NoCluster { .. } => Some("name one with --kubeconfig".into()),
             Self::DaemonListen(error) if error.is_taken() => {
                 Some("another program has this port; `--daemon-port 0` takes a free one".into())
