@@ -173,6 +173,7 @@ fn embedded(store: &str, places: &Places) -> Embedded {
         models: places.relay.join("models"),
         store: store.to_owned(),
         secrets: SecretFiles::new(places.relay.join("secrets")),
+        scratch: places.daemon().join("tasks"),
         threads: None,
     })
 }

@@ -8,6 +8,7 @@ mod replica;
 mod secrets;
 mod settings;
 mod state;
+mod task;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use api::reason::Reason;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
+use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -59,6 +61,8 @@ pub struct EmbeddedOptions {
     pub store: String,
     /// What `SecretRef`s name.
     pub secrets: SecretFiles,
+    /// A private folder in which files that a task is given lie for a moment; made when it is first needed.
+    pub scratch: PathBuf,
     /// Threads that compute in each server whose spec leaves them to us; none: the cores granted.
     pub threads: Option<usize>,
 }
@@ -103,6 +107,47 @@ impl Embedded {
     #[must_use]
     pub fn models(&self) -> &std::path::Path {
         &self.0.options.models
+    }
+
+    /// Publishes a folder of this machine among the models, as `laya fetch --from-dir` does: its result (control-plane
+    /// 13), which says `ok` or why not. It has a thread of its own and goes on when this is dropped.
+    pub async fn import(&self, folder: PathBuf, contract: Option<String>) -> Value {
+        let options = &self.0.options;
+        let fetch = |contract: Option<volumes::Digest>| volumes::FetchRequest {
+            models: options.models.clone(),
+            source: volumes::Source::Folder { path: folder },
+            digest: None,
+            contract,
+            existing: volumes::Existing::Trust,
+            prunable: Vec::new(),
+            credential: None,
+            store: Some(options.store.clone()),
+            limits: volumes::Limits::default(),
+        };
+        let contract = contract.map(|digest| volumes::Digest::parse(&digest));
+        match contract.transpose() {
+            Ok(contract) => call(volumes::Task::Fetch(fetch(contract))).await,
+            Err(error) => json!({"ok": false, "message": error.to_string(), "code": 2}),
+        }
+    }
+
+    /// Deletes checkpoints, as `laya prune` does: its result (control-plane 13).
+    pub async fn prune(&self, delete: Vec<volumes::Digest>) -> Value {
+        call(volumes::Task::Prune(volumes::PruneRequest {
+            models: self.0.options.models.clone(),
+            delete,
+            keep: Vec::new(),
+            limits: volumes::Limits::default(),
+        }))
+        .await
+    }
+
+    /// What lies in the folder of models. Reads directories.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn view(&self) -> std::io::Result<volumes::View> {
+        volumes::view(&self.0.options.models)
     }
 
     fn recipe(&self, spec: &ServerSpec) -> Result<Recipe, BackendError> {
@@ -182,7 +227,7 @@ impl Embedded {
     fn watcher(&self, owner: &Owner) -> state::Watcher {
         let hints = self.0.hints.clone();
         let hint = Hint::Owner(owner.clone());
-        Box::new(move || {
+        Arc::new(move || {
             // Nobody may listen yet.
             let _ = hints.send(hint.clone());
         })
@@ -257,7 +302,7 @@ impl Embedded {
         let volumes = question.volumes.iter();
         Observed {
             servers: state.servers(owner),
-            tasks: Vec::new(),
+            tasks: state.tasks(owner),
             volumes: volumes.filter_map(|role| self.volume(role)).collect(),
             // No image means anything here.
             images: Vec::new(),
@@ -270,6 +315,15 @@ impl Embedded {
             gpu_memory_bytes: Some(0),
             complete: true,
         }
+    }
+}
+
+/// Runs a task that somebody waits for.
+async fn call(task: volumes::Task) -> Value {
+    let run = move || task.run(&volumes::Run::quiet());
+    match tokio::task::spawn_blocking(run).await {
+        Ok(outcome) => serde_json::from_str(&outcome.result).unwrap_or_default(),
+        Err(error) => json!({"ok": false, "message": error.to_string(), "code": 1}),
     }
 }
 

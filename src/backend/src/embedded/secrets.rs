@@ -24,6 +24,12 @@ impl SecretFiles {
         Self { folder }
     }
 
+    /// Where a secret lies.
+    #[must_use]
+    pub fn path(&self, secret: &SecretRef) -> PathBuf {
+        self.folder.join(&secret.name).join(&secret.key)
+    }
+
     /// The secret, as its file holds it, less one final line break.
     ///
     /// # Errors
@@ -34,7 +40,7 @@ impl SecretFiles {
             reason: Reason::SecretMissing,
             message,
         };
-        let path = self.folder.join(&secret.name).join(&secret.key);
+        let path = self.path(secret);
         let plain = |part: &str| {
             let mut parts = Path::new(part).components();
             matches!(parts.next(), Some(Component::Normal(_))) && parts.next().is_none()

@@ -5,19 +5,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::action::Ordinals;
+use crate::action::{Ordinals, TaskKey};
 use crate::error::BackendError;
-use crate::observed::ServerSeen;
+use crate::observed::{ServerSeen, TaskSeen};
 use crate::{Child, Owner};
 
 use super::is_meant;
 use super::replica::{Recipe, Replica, Wish};
+use super::task::Task;
 
-/// Called after each change of a replica.
-pub(super) type Watcher = Box<dyn Fn() + Send + Sync>;
+/// Called after each change of a child.
+pub(super) type Watcher = Arc<dyn Fn() + Send + Sync>;
 
 /// Most replicas of one owner, those that stop counted: more is a mistake, and each may hold a model.
 const REPLICAS: usize = 8;
+/// Most tasks of one owner, those that ended counted.
+const TASKS: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -33,6 +36,29 @@ struct Owned {
     owner: Owner,
     /// By revision and ordinal.
     servers: BTreeMap<(String, u32), Arc<Replica>>,
+    /// The earliest started first.
+    tasks: Vec<(TaskKey, Arc<Task>)>,
+}
+
+impl Owned {
+    fn new(owner: &Owner) -> Self {
+        Self {
+            owner: owner.clone(),
+            servers: BTreeMap::new(),
+            tasks: Vec::new(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.servers.is_empty() && self.tasks.is_empty()
+    }
+
+    fn task(&self, key: &TaskKey) -> Option<&Arc<Task>> {
+        self.tasks
+            .iter()
+            .find(|(known, _)| known == key)
+            .map(|(_, task)| task)
+    }
 }
 
 impl State {
@@ -74,10 +100,9 @@ impl State {
             return Err(failed("the process ends".to_owned()));
         }
         let mut owners = self.lock();
-        let owned = owners.entry(owner.uid.clone()).or_insert_with(|| Owned {
-            owner: owner.clone(),
-            servers: BTreeMap::new(),
-        });
+        let owned = owners
+            .entry(owner.uid.clone())
+            .or_insert_with(|| Owned::new(owner));
         let key = (recipe.spec.revision.clone(), ordinal);
         if let Some(replica) = owned.servers.get(&key) {
             known(replica, recipe);
@@ -147,8 +172,90 @@ impl State {
                 let replica = owned.servers.get(&(revision.clone(), *ordinal))?;
                 Some(replica.tail(limit))
             }
-            Child::Task(_) => None,
+            Child::Task(key) => Some(owned.task(key)?.tail(limit)),
         }
+    }
+
+    /// A task runs, or has run.
+    pub(super) fn start(
+        &self,
+        owner: &Owner,
+        key: &TaskKey,
+        work: volumes::Task,
+        changed: Watcher,
+    ) -> Result<(), BackendError> {
+        let failed = |message: String| BackendError::Failed {
+            what: format!("task {key} of {}", owner.name),
+            message,
+        };
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(failed("the process ends".to_owned()));
+        }
+        let mut owners = self.lock();
+        let owned = owners
+            .entry(owner.uid.clone())
+            .or_insert_with(|| Owned::new(owner));
+        if owned.task(key).is_some() {
+            return Ok(());
+        }
+        if owned.tasks.len() >= TASKS {
+            return Err(failed(format!("{TASKS} tasks are kept already")));
+        }
+        let task = Arc::new(Task::new(key.clone()));
+        let run = task.clone();
+        let (all, uid) = (self.owners.clone(), owner.uid.clone());
+        let started = std::thread::Builder::new()
+            .name(format!("task-{}", key.task.as_str()))
+            .spawn(move || {
+                run.run(&work, &changed);
+                forget_tasks(&all, &uid);
+                changed();
+            });
+        started.map_err(|error| failed(format!("cannot start a thread: {error}")))?;
+        owned.tasks.push((key.clone(), task));
+        Ok(())
+    }
+
+    /// Whether a task is known here, running or not.
+    pub(super) fn has_task(&self, owner: &Owner, key: &TaskKey) -> bool {
+        let owners = self.lock();
+        owners
+            .get(&owner.uid)
+            .is_some_and(|owned| owned.task(key).is_some())
+    }
+
+    /// A task is told to end.
+    pub(super) fn stop_task(&self, owner: &Owner, key: &TaskKey) {
+        let owners = self.lock();
+        let task = owners.get(&owner.uid).and_then(|owned| owned.task(key));
+        if let Some(task) = task
+            && task.runs()
+        {
+            task.stop();
+        }
+    }
+
+    /// A task is forgotten, once it ended.
+    pub(super) fn delete_task(&self, owner: &Owner, key: &TaskKey) {
+        let is_over = {
+            let owners = self.lock();
+            let task = owners.get(&owner.uid).and_then(|owned| owned.task(key));
+            task.is_some_and(|task| task.is_over_or_goes())
+        };
+        if is_over {
+            forget_tasks(&self.owners, &owner.uid);
+        }
+    }
+
+    /// Tasks of an owner, the earliest first.
+    pub(super) fn tasks(&self, owner: &Owner) -> Vec<TaskSeen> {
+        let owners = self.lock();
+        let tasks = owners.get(&owner.uid).map(|owned| &owned.tasks);
+        tasks
+            .into_iter()
+            .flatten()
+            .map(|(_, task)| task.seen())
+            .collect()
     }
 
     /// Who has something here.
@@ -174,11 +281,19 @@ impl State {
     pub(super) fn close(&self, grace: Duration) {
         self.closed.store(true, Ordering::Relaxed);
         self.all(|replica| replica.remove(grace));
+        let owners = self.lock();
+        for (_, task) in owners.values().flat_map(|owned| &owned.tasks) {
+            task.stop();
+        }
     }
 
-    /// Whether nothing is left.
+    /// Whether nothing runs.
     pub(super) fn is_quiet(&self) -> bool {
-        self.lock().is_empty()
+        let owners = self.lock();
+        let rests = |owned: &Owned| {
+            owned.servers.is_empty() && !owned.tasks.iter().any(|(_, task)| task.runs())
+        };
+        owners.values().all(rests)
     }
 
     fn all<T>(&self, mut act: impl FnMut(&Replica) -> T) {
@@ -206,9 +321,20 @@ fn forget(owners: &Mutex<Owners>, uid: &str, key: &(String, u32), replica: &Repl
     }
     if let Some(owned) = owners.get_mut(uid) {
         owned.servers.remove(key);
-        if owned.servers.is_empty() {
+        if owned.is_empty() {
             owners.remove(uid);
         }
     }
     true
+}
+
+/// Forgets tasks that ended and that nobody wants to know of.
+fn forget_tasks(owners: &Mutex<Owners>, uid: &str) {
+    let mut owners = lock(owners);
+    if let Some(owned) = owners.get_mut(uid) {
+        owned.tasks.retain(|(_, task)| !task.is_unwanted());
+        if owned.is_empty() {
+            owners.remove(uid);
+        }
+    }
 }

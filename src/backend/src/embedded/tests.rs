@@ -63,6 +63,7 @@ impl World {
             models: home.path().join("models"),
             store: "0123456789ab".to_owned(),
             secrets: SecretFiles::new(home.path().join("secrets")),
+            scratch: home.path().join("scratch"),
             threads: Some(1),
         });
         let owner = Owner {
