@@ -30,6 +30,8 @@ pub(crate) struct LocalEngine {
     pub(crate) parts: Engine,
     /// The one inside, where it is that.
     pub(crate) inside: Option<Embedded>,
+    /// Docker, where it is that.
+    pub(crate) docker: Option<Arc<Docker>>,
 }
 
 impl LocalEngine {
@@ -43,7 +45,7 @@ impl LocalEngine {
         let kept = store.backend().await.map_err(asked)?;
         let choice = match settled(settings.backend, kept.as_deref()) {
             Some(choice) => choice,
-            None => first_up(docker_answers().await),
+            None => first_up(docker_answers(store.id(), places).await),
         };
         if kept.as_deref() != Some(choice.backend.as_str()) {
             let noted = store.set_backend(choice.backend.as_str()).await;
@@ -66,13 +68,16 @@ impl LocalEngine {
         places: &Places,
         tombstones: Arc<dyn Tombstones>,
     ) -> Result<Self, RelaydError> {
-        let inside = match choice.backend {
-            BackendName::Docker => None,
-            BackendName::Embedded | BackendName::Kubernetes => Some(embedded(store, places)),
+        let (inside, docker) = match choice.backend {
+            BackendName::Docker => (None, Some(Arc::new(docker(store, places)?))),
+            BackendName::Embedded | BackendName::Kubernetes => {
+                (Some(embedded(store, places)), None)
+            }
         };
-        let backend: Arc<dyn Backend> = match &inside {
-            Some(inside) => Arc::new(inside.clone()),
-            None => docker(store, places).await?,
+        let backend: Arc<dyn Backend> = match (&inside, &docker) {
+            (Some(inside), _) => Arc::new(inside.clone()),
+            (None, Some(docker)) => docker.clone(),
+            (None, None) => return Err(RelaydError::NoDocker),
         };
         Ok(Self {
             choice,
@@ -84,7 +89,23 @@ impl LocalEngine {
                 unclaimed: UnclaimedOwners::default(),
             },
             inside,
+            docker,
         })
+    }
+
+    /// Publishes a folder of this machine among the models: the result of the fetch (control-plane 13).
+    pub(crate) async fn import(
+        &self,
+        folder: PathBuf,
+        contract: Option<String>,
+    ) -> Result<Value, BackendError> {
+        match (&self.inside, &self.docker) {
+            (Some(inside), _) => Ok(inside.import(folder, contract).await),
+            (None, _) => Err(BackendError::Failed {
+                what: format!("import {}", folder.display()),
+                message: "this version imports folders into the embedded engine alone".to_owned(),
+            }),
+        }
     }
 
     /// Leaves it. What is inside ends with the process in any case.
@@ -196,10 +217,43 @@ impl Tombstones for StoreTombstones {
 }
 
 /// Whether an engine answers where Docker is looked for.
-async fn docker_answers() -> bool {
-    false
+async fn docker_answers(store: &str, places: &Places) -> bool {
+    let Ok(options) = docker_options(store, places) else {
+        return false;
+    };
+    let answer = tokio::time::timeout(FIRST_WORD, Docker::connect(options)).await;
+    match answer {
+        Ok(Ok(docker)) => {
+            tracing::info!(address = docker.address(), "a container engine answers");
+            true
+        }
+        Ok(Err(error)) => {
+            tracing::info!(%error, "no container engine answers, models are served in this process");
+            false
+        }
+        Err(_) => {
+            tracing::info!("no container engine answers in time, models are served in this process");
+            false
+        }
+    }
 }
 
-async fn docker(_store: &str, _places: &Places) -> Result<Arc<dyn Backend>, RelaydError> {
-    Err(RelaydError::NoDocker)
+/// Docker, whether it answers now or not.
+fn docker(store: &str, places: &Places) -> Result<Docker, RelaydError> {
+    Docker::new(docker_options(store, places)?).map_err(RelaydError::start("use the container engine"))
 }
+
+fn docker_options(store: &str, places: &Places) -> Result<docker::Options, RelaydError> {
+    let digits = store.get(..INSTANCE_DIGITS).unwrap_or(store);
+    let instance = Instance::parse(digits).map_err(|found| RelaydError::BadInstance { found })?;
+    let secrets = SecretFiles::new(places.relay.join("secrets"));
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    Ok(docker::Options {
+        host: variable("DOCKER_HOST"),
+        runtime_folder: std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from),
+        secrets: Arc::new(move |_, secret| secrets.read(secret).map_err(|error| error.to_string())),
+        proxies: proxies(variable),
+        ..docker::Options::new(instance)
+    })
+}
+

@@ -1,12 +1,11 @@
 //! `GET /api/engine`: what the engine is, whether it answers, and what is on it that nobody asked for.
 
-use std::path::Path;
 use std::time::Duration;
 
 use api::group::Kind;
 use api::kinds::LayaServer;
 use axum::extract::State;
-use backend::embedded::MODELS;
+use backend::embedded::{Embedded, MODELS};
 use backend::{BackendError, Observed, Owner, Question, Room};
 use http::StatusCode;
 use kube::{Api, ResourceExt as _};
@@ -49,12 +48,19 @@ pub(super) async fn engine(State(daemon): State<Daemon>) -> Answer {
         }
     }
     put("unclaimed", unclaimed(engine));
+    if let Some(docker) = &engine.docker {
+        put("address", docker.address().into());
+        if let Some(facts) = docker.facts() {
+            put("version", facts.version.into());
+            put("memoryBytes", facts.memory_bytes.into());
+        }
+    }
     if let Some(inside) = &engine.inside {
         put("version", env!("CARGO_PKG_VERSION").into());
         put("address", "this process".into());
-        let models = inside.models().to_owned();
-        let listed = tokio::task::spawn_blocking(move || models_volume(&models)).await;
-        if let Ok((volume, models)) = listed {
+        let inside = inside.clone();
+        let listed = tokio::task::spawn_blocking(move || models_volume(&inside)).await;
+        if let Ok(Ok((volume, models))) = listed {
             put("modelsVolume", volume);
             put("models", models);
         }
@@ -141,12 +147,22 @@ fn unclaimed(engine: &LocalEngine) -> Value {
 }
 
 /// The folder of models: its space, and what lies in it. Reads directories.
-fn models_volume(models: &Path) -> (Value, Value) {
-    let mut volume = json!({"name": MODELS, "path": models.display().to_string()});
-    if let Ok(space) = rustix::fs::statvfs(models) {
-        volume["freeBytes"] = (space.f_bavail * space.f_frsize).into();
-        volume["totalBytes"] = (space.f_blocks * space.f_frsize).into();
-    }
-    volume["unknownFolders"] = json!([]);
-    (volume, json!([]))
+fn models_volume(inside: &Embedded) -> std::io::Result<(Value, Value)> {
+    let view = inside.view()?;
+    let volume = json!({
+        "name": MODELS,
+        "path": inside.models().display().to_string(),
+        "freeBytes": view.free_bytes,
+        "totalBytes": view.total_bytes,
+        "unknownFolders": view.unknown,
+    });
+    let models = view.published.into_iter().map(|published| {
+        json!({
+            "digest": published.digest.to_string(),
+            "sizeBytes": published.size_bytes,
+            "keep": published.keep,
+            "damage": published.damage,
+        })
+    });
+    Ok((volume, models.collect()))
 }

@@ -3,7 +3,9 @@
 
 mod answer;
 mod engine;
+mod import;
 mod logs;
+mod prune;
 mod recover;
 
 use std::sync::Arc;
@@ -61,6 +63,8 @@ impl Daemon {
             .route("/api/logs/{namespace}/{plural}/{name}", get(logs::logs))
             .route("/api/shutdown", post(shutdown))
             .route("/api/backend", post(backend))
+            .route("/api/import", post(import::import))
+            .route("/api/prune", post(prune::prune))
             .route("/api/recover", post(recover::recover))
             .method_not_allowed_fallback(|| async {
                 Refusal::new(
