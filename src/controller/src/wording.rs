@@ -2,7 +2,8 @@
 //! after the digest of its contract, so that routers can ask each version in its own words. Whoever stores one should
 //! store the text of `decisions.json` as a string, since the order of its keys is part of the contract and objects lose it.
 
-use decision::{Contract, Criteria, relay_contract};
+use decision::contract::Criteria;
+use decision::{Contract, relay_contract};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use kube::{Api, Client};

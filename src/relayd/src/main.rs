@@ -5,6 +5,8 @@ mod cluster;
 mod controller_command;
 mod error;
 mod follow_policy;
+mod follow_servers;
+mod followed_table;
 mod local_home;
 mod local_objects;
 mod router_command;
@@ -97,6 +99,10 @@ struct RouterFlags {
     /// Lines `<tenant> <token>`, mode 0600 [default beyond loopback: <RELAY_HOME>/router/tokens]
     #[arg(long, value_name = "FILE")]
     token_file: Option<String>,
+    /// Who may ask for /v1/internal/revisions, which a controller in another process does: lines `<name> <token>`, mode
+    /// 0600 [default: nobody]
+    #[arg(long, value_name = "FILE")]
+    internal_token_file: Option<String>,
     /// A browser origin that may call; repeatable [default: none]
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,

@@ -22,6 +22,8 @@ pub struct FollowingServer {
     /// The last that is known of one that is there, or was when the API last answered. Of another name than wanted until
     /// that one is heard of.
     pub server: Option<Arc<FollowedServer>>,
+    /// Whether the API said that there is none of the name.
+    pub absent: bool,
     /// What it waits for; `None` while what it has is current.
     pub waits_for: Option<String>,
 }
@@ -97,6 +99,7 @@ impl ServerFollower {
         let namespace = &self.namespace;
         self.following.send_modify(|following| {
             following.wanted = Some(name.clone());
+            following.absent = false;
             following.waits_for = Some(format!("an answer about LayaServer {namespace}/{name}"));
         });
         let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
@@ -136,11 +139,12 @@ impl ServerFollower {
         };
         self.following.send_if_modified(|following| {
             let waited = following.waits_for.take().is_some();
+            following.absent = false;
             let before = following.server.as_ref();
             if before.is_some_and(|before| !before.gives_way_to(&server, order)) {
                 return waited;
             }
-            tracing::info!(
+            tracing::debug!(
                 server = server.name,
                 generation = server.generation,
                 targets = server.traffic.targets.len(),
@@ -159,6 +163,7 @@ impl ServerFollower {
         self.tell(FollowingServer {
             wanted: Some(name.to_owned()),
             server: None,
+            absent: true,
             waits_for: Some(format!("LayaServer {namespace}/{name}, which is not there")),
         });
     }

@@ -186,13 +186,13 @@ mod tests {
             .iter()
             .map(|question| {
                 let value = match &question.criteria {
-                    decision::Criteria::Choice(options) => {
+                    decision::contract::Criteria::Choice(options) => {
                         serde_json::json!({"type": "choice", "choice": options[choice].id})
                     }
-                    decision::Criteria::Score(_) => {
+                    decision::contract::Criteria::Score(_) => {
                         serde_json::json!({"type": "score", "score": score})
                     }
-                    decision::Criteria::Noul(_) => serde_json::json!({"type": "noul", "noul": noul}),
+                    decision::contract::Criteria::Noul(_) => serde_json::json!({"type": "noul", "noul": noul}),
                 };
                 (question.id.clone(), value)
             })
