@@ -23,6 +23,7 @@ use service::runtime::Runtime;
 use service::telemetry::trace::Traces;
 use service::telemetry::{ProcessMetrics, RepeatedError};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::daemon::Daemon;
 use crate::ending::Ending;
@@ -62,6 +63,9 @@ pub(crate) struct RunningObjects {
     pub(crate) client: Client,
     /// Where the port listens.
     pub(crate) address: SocketAddr,
+    /// Whether what status says of this machine was seen in this life of it. No engine is looked at here yet, so there
+    /// is nothing to wait for.
+    pub(crate) observed: watch::Receiver<bool>,
 }
 
 impl LocalObjects {
@@ -183,6 +187,7 @@ impl LocalObjects {
             store,
             client: guarded(client, Deadlines::default(), metrics),
             address,
+            observed: watch::channel(true).1,
         })
     }
 }

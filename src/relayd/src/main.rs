@@ -10,6 +10,8 @@ mod engine_choice;
 mod engine_settings;
 mod error;
 mod follow_policy;
+mod follow_servers;
+mod followed_table;
 mod local_home;
 mod local_objects;
 mod router_command;
@@ -112,6 +114,10 @@ struct RouterFlags {
     /// Lines `<tenant> <token>`, mode 0600 [default beyond loopback: <RELAY_HOME>/router/tokens]
     #[arg(long, value_name = "FILE")]
     token_file: Option<String>,
+    /// Who may ask for /v1/internal/revisions, which a controller in another process does: lines `<name> <token>`, mode
+    /// 0600 [default: nobody]
+    #[arg(long, value_name = "FILE")]
+    internal_token_file: Option<String>,
     /// A browser origin that may call; repeatable [default: none]
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,

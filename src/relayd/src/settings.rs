@@ -97,6 +97,8 @@ pub(crate) struct RouterSettings {
     pub(crate) engine: Option<EngineSettings>,
     pub(crate) database: Option<DatabaseUrl>,
     pub(crate) token_file: Option<PathBuf>,
+    /// Tokens of the route that is the controller's.
+    pub(crate) internal_token_file: Option<PathBuf>,
     pub(crate) allow_origin: Vec<Origin>,
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: LogLevel,
@@ -120,6 +122,7 @@ impl RouterSettings {
             database_url,
             database_url_file,
             token_file,
+            internal_token_file,
             allow_origin,
             log_format,
             log_level,
@@ -139,6 +142,7 @@ impl RouterSettings {
             ("database_url", one(database_url)),
             ("database_url_file", one(database_url_file)),
             ("token_file", one(token_file)),
+            ("internal_token_file", one(internal_token_file)),
             ("allow_origin", allow_origin),
             ("log_format", one(log_format)),
             ("log_level", one(log_level)),
@@ -179,7 +183,8 @@ impl RouterSettings {
             checkpoint: checkpoint_folder(&mut layers, is_local)?,
             engine: engine(&mut layers, is_local)?,
             database: database(&mut layers)?,
-            token_file: layers.optional("token_file")?.map(|setting| setting.value),
+            token_file: path(&mut layers, "token_file")?,
+            internal_token_file: path(&mut layers, "internal_token_file")?,
             allow_origin: layers.list("allow_origin")?.value,
             log_format: layers.with_default("log_format", LogFormat::Text)?.value,
             log_level: layers.with_default("log_level", LogLevel::Info)?.value,
@@ -270,6 +275,10 @@ pub(crate) fn cluster(layers: &mut Layers) -> Result<ClusterAddress, ConfigError
         kubeconfig: layers.optional("kubeconfig")?.map(|setting| setting.value),
         namespace: layers.optional("namespace")?.map(|setting| setting.value),
     })
+}
+
+fn path(layers: &mut Layers, key: &'static str) -> Result<Option<PathBuf>, ConfigError> {
+    Ok(layers.optional(key)?.map(|setting| setting.value))
 }
 
 fn daemon_port(layers: &mut Layers, is_local: bool) -> Result<Setting<u16>, ConfigError> {

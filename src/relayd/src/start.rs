@@ -8,19 +8,24 @@ use router::servers::{BreakerRule, Embedded, ServerMetrics, Servers, Target};
 use router::{ActivePolicy, METRICS_PREFIX, PolicyInForce, RouterMetrics, RouterParts, Service};
 use routing::decide::Client;
 use service::http::accept::{ConnectionLimits, serve};
-use service::http::{Admission, AdmissionLimits, Authority, HostRule, HttpMetrics, Origins, Stack};
+use service::http::{
+    Admission, AdmissionLimits, Authority, HostRule, HttpMetrics, Origins, Stack, TokenFile,
+};
 use service::listen::{ListenAddress, PortTaken, bind};
 use service::runtime::{RuntimeBuilder, RuntimeError, raise_file_limit};
 use service::telemetry::trace::{FLUSH_DEADLINE, TraceMetrics, TraceSettings, Traces};
 use service::telemetry::{BuildInfo, ProcessMetrics, RepeatedError};
 use store::{Location, Opened, Store, StoreOptions};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::cluster;
 use crate::ending::Ending;
 use crate::engine::LocalEngine;
 use crate::error::RelaydError;
 use crate::follow_policy::PolicyKeeper;
+use crate::follow_servers::ServerKeeper;
+use crate::followed_table::StableUrl;
 use crate::local_home::LocalHome;
 use crate::local_objects::{LocalObjects, With};
 use crate::router_command::Whose;
@@ -36,6 +41,8 @@ pub(crate) struct Start {
     pub(crate) settings: RouterSettings,
     pub(crate) policy: Arc<ActivePolicy>,
     pub(crate) authority: Arc<Authority>,
+    /// Who may ask for what is the controller's.
+    pub(crate) internal: Option<Arc<TokenFile>>,
     pub(crate) client: Client,
     pub(crate) breaker: BreakerRule,
     pub(crate) whose: Whose,
@@ -55,6 +62,7 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
         settings,
         policy,
         authority,
+        internal,
         client,
         breaker,
         whose,
@@ -87,7 +95,7 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
     let traces = start_traces(traces.as_ref(), build, &metrics.process)
         .map_err(RelaydError::start("register metrics"))?;
     let servers = Servers::new(breaker, metrics.servers.clone());
-    servers.replace(targets)?;
+    servers.replace(targets.clone())?;
     let shared_store = matches!(location, Location::Postgres(_));
     let store = open(location).await?;
     let objects = match &home {
@@ -127,6 +135,7 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
             admission: Arc::new(Admission::new(AdmissionLimits::default())),
             traces: traces.clone(),
         },
+        internal: internal.clone(),
     });
     if let Err(error) = router.warm_up().await {
         tracing::warn!(%error, "what the store knows is read as soon as it answers");
@@ -147,22 +156,40 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
         }
         _ => None,
     };
+    let observed = match &objects {
+        Some(objects) => objects.observed.clone(),
+        // Addresses in a cluster are those of Services and pods, which nobody else gets.
+        None => watch::channel(true).1,
+    };
     let followed = match (&objects, cluster) {
         (Some(objects), _) => Some(objects.client.clone()),
         (None, Some(client)) => Some(cluster::guarded_client(client, &metrics.process)?),
         (None, None) => None,
     };
     if let (PolicySource::Object { name, .. }, Some(client)) = (&settings.policy, followed) {
+        let (names, wanted) = watch::channel(None);
         let keeper = PolicyKeeper {
             policy: in_force.clone(),
-            servers,
+            servers: servers.clone(),
             whose,
             ready: runtime.readiness().check("policy"),
             built_in: in_force.current(),
+            names,
         };
         keeper
-            .start(name, client, &mut runtime, &metrics.process)
+            .start(name, client.clone(), &mut runtime, &metrics.process)
             .await;
+        let keeper = ServerKeeper {
+            servers,
+            configured: targets,
+            client,
+            stable: match whose {
+                Whose::Own => StableUrl::Ignored,
+                Whose::Shared => StableUrl::Asked,
+            },
+            observed,
+        };
+        keeper.start(wanted, &mut runtime, &metrics.process).await;
     }
     for (name, task) in router.tasks(&suppressed, &shutdown) {
         runtime.spawn(name, task);
@@ -181,6 +208,12 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
             shutdown.clone(),
         ),
     );
+    if let Some(tokens) = internal {
+        let (suppressed, shutdown) = (suppressed.clone(), shutdown.clone());
+        runtime.spawn("internal token file", async move {
+            tokens.follow(&RepeatedError::new(suppressed), &shutdown).await;
+        });
+    }
     if matches!(*authority, Authority::Tokens(_)) {
         let shutdown = shutdown.clone();
         runtime.spawn("token file", async move {
