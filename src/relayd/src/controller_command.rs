@@ -111,7 +111,7 @@ pub(crate) fn run(flags: ControllerFlags) -> Result<(), RelaydError> {
 }
 
 /// What models and servers live on. With the objects of a cluster it is the cluster, which is not reconciled yet.
-async fn engine(settings: &EngineSettings) -> Result<Option<LocalEngine>, RelaydError> {
+fn engine(settings: &EngineSettings) -> Result<Option<LocalEngine>, RelaydError> {
     let backend = settings.backend.unwrap_or(BackendName::Kubernetes);
     if backend == BackendName::Kubernetes {
         tracing::info!(
@@ -129,7 +129,7 @@ async fn engine(settings: &EngineSettings) -> Result<Option<LocalEngine>, Relayd
     };
     // What was deleted is known to the process with the store alone, so nothing is swept here.
     let tombstones = Arc::new(NoTombstones);
-    let engine = LocalEngine::of(choice, settings, store.text.trim(), &places, tombstones).await?;
+    let engine = LocalEngine::of(choice, settings, store.text.trim(), &places, tombstones)?;
     Ok(Some(engine))
 }
 
@@ -144,7 +144,7 @@ async fn reconcile(
         namespace: None,
     };
     let client = cluster::client(&address).await?;
-    let engine = engine(&settings.engine).await?;
+    let engine = engine(&settings.engine)?;
     let namespaces = if settings.namespaces.is_empty() {
         vec![client.default_namespace().to_owned()]
     } else {

@@ -1,9 +1,11 @@
 //! The engine of `relayd local`: chosen, put together for the reconcilers, and left as it is to be left when the process
 //! ends.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use backend::docker::{self, Docker, Instance, Proxies};
 use backend::embedded::{Embedded, EmbeddedOptions, SecretFiles};
 use backend::{Action, Backend, BackendError, Ordinals, Owner, Question, RunState, ServerSeen};
 use controller::{Engine, Tombstones, UnclaimedOwners};
@@ -11,12 +13,17 @@ use files::Places;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use objects::ObjectStore;
+use serde_json::Value;
 
 use crate::ending::Servers;
 use crate::engine_choice::{BackendName, Choice, first_up, settled};
 use crate::engine_settings::EngineSettings;
 use crate::error::RelaydError;
 
+/// For an engine to answer at the first start.
+const FIRST_WORD: Duration = Duration::from_secs(3);
+/// Digits of the store's id on what is made on an engine (control-plane 1.4).
+const INSTANCE_DIGITS: usize = 12;
 /// For servers to finish what they have, when everything ends.
 const STOP_WAIT: Duration = Duration::from_secs(15);
 /// Between two looks whether they have.
@@ -57,27 +64,30 @@ impl LocalEngine {
             "models and servers live there"
         );
         let tombstones = Arc::new(StoreTombstones(store.clone()));
-        Self::of(choice, settings, store.id(), places, tombstones).await
+        Self::of(choice, settings, store.id(), places, tombstones)
     }
 
     /// Puts the engine of a choice together.
-    pub(crate) async fn of(
+    pub(crate) fn of(
         choice: Choice,
         settings: &EngineSettings,
         store: &str,
         places: &Places,
         tombstones: Arc<dyn Tombstones>,
     ) -> Result<Self, RelaydError> {
-        let (inside, docker) = match choice.backend {
-            BackendName::Docker => (None, Some(Arc::new(docker(store, places)?))),
-            BackendName::Embedded | BackendName::Kubernetes => {
-                (Some(embedded(store, places)), None)
+        let mut inside = None;
+        let mut docker = None;
+        let backend: Arc<dyn Backend> = match choice.backend {
+            BackendName::Docker => {
+                let engine = Arc::new(self::docker(store, places)?);
+                docker = Some(engine.clone());
+                engine
             }
-        };
-        let backend: Arc<dyn Backend> = match (&inside, &docker) {
-            (Some(inside), _) => Arc::new(inside.clone()),
-            (None, Some(docker)) => docker.clone(),
-            (None, None) => return Err(RelaydError::NoDocker),
+            BackendName::Embedded | BackendName::Kubernetes => {
+                let engine = embedded(store, places);
+                inside = Some(engine.clone());
+                Arc::new(engine)
+            }
         };
         Ok(Self {
             choice,
@@ -232,7 +242,9 @@ async fn docker_answers(store: &str, places: &Places) -> bool {
             false
         }
         Err(_) => {
-            tracing::info!("no container engine answers in time, models are served in this process");
+            tracing::info!(
+                "no container engine answers in time, models are served in this process"
+            );
             false
         }
     }
@@ -240,7 +252,8 @@ async fn docker_answers(store: &str, places: &Places) -> bool {
 
 /// Docker, whether it answers now or not.
 fn docker(store: &str, places: &Places) -> Result<Docker, RelaydError> {
-    Docker::new(docker_options(store, places)?).map_err(RelaydError::start("use the container engine"))
+    Docker::new(docker_options(store, places)?)
+        .map_err(RelaydError::start("use the container engine"))
 }
 
 fn docker_options(store: &str, places: &Places) -> Result<docker::Options, RelaydError> {
@@ -252,8 +265,11 @@ fn docker_options(store: &str, places: &Places) -> Result<docker::Options, Relay
         host: variable("DOCKER_HOST"),
         runtime_folder: std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from),
         secrets: Arc::new(move |_, secret| secrets.read(secret).map_err(|error| error.to_string())),
-        proxies: proxies(variable),
+        proxies: Proxies {
+            http: variable("HTTP_PROXY"),
+            https: variable("HTTPS_PROXY"),
+            no: variable("NO_PROXY"),
+        },
         ..docker::Options::new(instance)
     })
 }
-

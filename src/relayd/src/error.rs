@@ -109,9 +109,12 @@ pub(crate) enum RelaydError {
         #[source]
         source: router::servers::EmbeddedError,
     },
-    /// The engine that was chosen is not part of this program.
-    #[error("this program was built without Docker")]
-    NoDocker,
+    /// The id of the store cannot stand in names and labels of an engine.
+    #[error("the store's id does not begin with 12 hex digits: {found:?}")]
+    BadInstance {
+        /// What it begins with.
+        found: String,
+    },
     /// Which store the containers of this user belong to is not known.
     #[error("cannot read the id of the store, {}", path.display())]
     NoInstance {
@@ -208,7 +211,7 @@ impl RelaydError {
             | Self::DatabaseFile { .. }
             | Self::TwoDatabases { .. }
             | Self::Store(_)
-            | Self::NoDocker
+            | Self::BadInstance { .. }
             | Self::NoInstance { .. }
             | Self::Objects(_)
             | Self::Door(_)
@@ -239,7 +242,6 @@ impl RelaydError {
             Self::NoInstance { .. } => Some(
                 "start `relayd local --no-controller` first, with the same RELAY_HOME: it makes the store".into(),
             ),
-            Self::NoDocker => Some("start it with `--backend embedded`".into()),
             Self::NoCluster { .. } => Some("name one with --kubeconfig".into()),
             Self::DaemonListen(error) if error.is_taken() => {
                 Some("another program has this port; `--daemon-port 0` takes a free one".into())

@@ -29,6 +29,7 @@ use crate::daemon::Daemon;
 use crate::ending::Ending;
 use crate::engine::LocalEngine;
 use crate::error::RelaydError;
+use crate::first_look;
 
 /// For requests that are open when the process drains.
 const DRAIN_WAIT: Duration = Duration::from_secs(3);
@@ -154,6 +155,7 @@ impl LocalObjects {
             });
             runtime.spawn("controller", controller.run(shutdown.clone()));
         }
+        let observed = observed(runtime, &client, engine.as_ref());
         let daemon = Daemon::new(client.clone(), store.clone(), engine, places, ending);
         let calls = daemon.routes();
         let served =
@@ -187,7 +189,22 @@ impl LocalObjects {
             store,
             client: guarded(client, Deadlines::default(), metrics),
             address,
-            observed: watch::channel(true).1,
+            observed,
         })
     }
+}
+
+/// Whether the addresses in status hold. Where another process reconciles, they are taken as they are.
+fn observed(
+    runtime: &mut Runtime,
+    client: &Client,
+    engine: Option<&LocalEngine>,
+) -> watch::Receiver<bool> {
+    let (holds, observed) = watch::channel(engine.is_none());
+    if let Some(engine) = engine {
+        let backend = engine.parts.backend.clone();
+        let look = first_look::run(client.clone(), backend, holds, runtime.shutdown());
+        runtime.spawn("first look at the servers", look);
+    }
+    observed
 }

@@ -9,6 +9,7 @@ mod engine;
 mod engine_choice;
 mod engine_settings;
 mod error;
+mod first_look;
 mod follow_policy;
 mod follow_servers;
 mod followed_table;
@@ -70,7 +71,8 @@ struct LocalFlags {
     /// that is taken]
     #[arg(long, value_name = "PORT")]
     daemon_port: Option<String>,
-    /// Folder of a checkpoint that is served inside this process, instead of what LayaServers say [default: none]
+    /// Folder of a checkpoint that is served inside this process while the policy names no LayaServer
+    /// [default: none]
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<String>,
     #[command(flatten)]

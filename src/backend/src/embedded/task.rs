@@ -135,7 +135,11 @@ impl Task {
     }
 
     /// Does its work. Blocks; has a thread of its own. `changed` is called after each change of what [`Task::seen`] shows.
-    pub(super) fn run(self: &Arc<Self>, work: &volumes::Task, changed: &Arc<dyn Fn() + Send + Sync>) {
+    pub(super) fn run(
+        self: &Arc<Self>,
+        work: &volumes::Task,
+        changed: &Arc<dyn Fn() + Send + Sync>,
+    ) {
         let (heard, hint) = (self.clone(), changed.clone());
         let progress = move |progress: &volumes::Progress| {
             heard.log.say(&volumes::task::progress_line(progress));

@@ -4,17 +4,20 @@
 
 use std::path::{Path, PathBuf};
 
-use api::group::{API_VERSION, MAX_NAME};
+use api::group::{API_VERSION, Kind, MAX_NAME};
 use api::kinds::LayaModel;
+use api::{field_manager, label};
 use axum::extract::State;
 use backend::embedded::MODELS;
 use bytes::Bytes;
-use controller::layamodel::Wording;
+use controller::wording::{document_data, document_name};
+use decision::Contract;
 use http::StatusCode;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Daemon;
@@ -35,6 +38,69 @@ struct Import {
     decisions: Option<Value>,
 }
 
+/// The wording of the same body as it was written: the order of its keys is part of the contract.
+#[derive(Debug, Deserialize)]
+struct AsWritten {
+    #[serde(default)]
+    decisions: Option<Box<RawValue>>,
+}
+
+/// The questions of a version in its own words.
+#[derive(Debug, PartialEq, Eq)]
+struct Wording {
+    /// Contract digest.
+    digest: String,
+    /// `decisions.json`.
+    text: String,
+}
+
+impl Wording {
+    fn read(text: &str) -> Result<Self, String> {
+        let contract = Contract::import(text.as_bytes()).map_err(|error| error.to_string())?;
+        Ok(Self {
+            digest: contract.digest().to_string(),
+            text: text.to_owned(),
+        })
+    }
+
+    /// Of a body: `decisions` as an object, or as its text.
+    fn of_body(body: &[u8], decisions: Option<&Value>) -> Result<Option<Self>, String> {
+        let Some(decisions) = decisions else {
+            return Ok(None);
+        };
+        if let Some(text) = decisions.as_str() {
+            return Self::read(text).map(Some);
+        }
+        let written: AsWritten = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+        let text = written.decisions.map(|raw| raw.get().to_owned());
+        Self::read(&text.unwrap_or_default()).map(Some)
+    }
+
+    fn document(&self, namespace: &str) -> ControllerRevision {
+        let labels = [
+            (label::APP_NAME, label::APP),
+            (label::PART_OF, label::RELAY),
+            (label::MANAGED_BY, field_manager::CONTROLLER),
+            (label::KIND, Kind::LayaModel.as_str()),
+            (label::NAMESPACE, namespace),
+        ];
+        ControllerRevision {
+            metadata: ObjectMeta {
+                name: Some(document_name(&self.digest)),
+                namespace: Some(namespace.to_owned()),
+                labels: Some(
+                    labels
+                        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                        .into(),
+                ),
+                ..ObjectMeta::default()
+            },
+            data: Some(document_data(&self.text)),
+            revision: 1,
+        }
+    }
+}
+
 pub(super) async fn import(State(daemon): State<Daemon>, body: Bytes) -> Answer {
     let Import {
         name,
@@ -48,7 +114,7 @@ pub(super) async fn import(State(daemon): State<Daemon>, body: Bytes) -> Answer 
             format!("expected 1 to {MAX_NAME} of a-z, 0-9 and -, a letter first and no - last"),
         ));
     }
-    let wording = decisions.as_ref().map(Wording::read).transpose();
+    let wording = Wording::of_body(&body, decisions.as_ref());
     let wording = wording.map_err(|why| Refusal::field("decisions", why))?;
     let models: Api<LayaModel> = Api::namespaced(daemon.0.client.clone(), &namespace);
     let known = models.get_opt(&name).await?;
@@ -63,7 +129,10 @@ pub(super) async fn import(State(daemon): State<Daemon>, body: Bytes) -> Answer 
         }
         (None, Some(known)) => {
             let wording = wording.ok_or_else(|| {
-                Refusal::field("path", "needed, unless decisions sets the contract of a model")
+                Refusal::field(
+                    "path",
+                    "needed, unless decisions sets the contract of a model",
+                )
             })?;
             let digest = set_contract(&models, &known, &wording.digest).await?;
             (digest, Some(wording))
@@ -71,7 +140,9 @@ pub(super) async fn import(State(daemon): State<Daemon>, body: Bytes) -> Answer 
         (None, None) => {
             return Err(Refusal::field(
                 "path",
-                format!("needed: there is no LayaModel {namespace}/{name} whose contract could be set"),
+                format!(
+                    "needed: there is no LayaModel {namespace}/{name} whose contract could be set"
+                ),
             ));
         }
     };
@@ -95,7 +166,10 @@ async fn publish(
     wording: Option<Wording>,
 ) -> Result<Published, Refusal> {
     if !path.is_absolute() {
-        return Err(Refusal::field("path", "expected an absolute path of this machine"));
+        return Err(Refusal::field(
+            "path",
+            "expected an absolute path of this machine",
+        ));
     }
     if !path.is_dir() {
         let message = format!("{} is no folder of this machine", path.display());
@@ -127,12 +201,9 @@ async fn publish(
     })
 }
 
-/// The wording that the checkpoint itself brings. As text, where the result has it: the digest depends on the order of keys.
+/// The wording that the checkpoint itself brings, as text: the digest depends on the order of keys.
 fn own_wording(result: &Value) -> Option<Wording> {
-    let in_order = result["decisionsText"].as_str();
-    let in_order = in_order.and_then(|text| serde_json::from_str(text).ok());
-    let decisions = in_order.or_else(|| result.get("decisions").cloned())?;
-    Wording::read(&decisions).ok()
+    Wording::read(result["decisionsText"].as_str()?).ok()
 }
 
 /// Why a task refused, by the field that is to blame.
@@ -205,8 +276,15 @@ async fn set_contract(
     contract: &str,
 ) -> Result<String, Refusal> {
     let name = known.metadata.name.as_deref().unwrap_or_default();
-    let checkpoint = known.status.as_ref().and_then(|status| status.contract.clone());
-    let has = known.spec.contract.as_ref().map(|contract| contract.0.clone());
+    let checkpoint = known
+        .status
+        .as_ref()
+        .and_then(|status| status.contract.clone());
+    let has = known
+        .spec
+        .contract
+        .as_ref()
+        .map(|contract| contract.0.clone());
     if let Some(other) = has.clone().or(checkpoint).filter(|other| other != contract) {
         return Err(Refusal::field(
             "decisions",
@@ -225,14 +303,22 @@ async fn set_contract(
 }
 
 fn digest_of(model: &LayaModel) -> Option<String> {
-    let found = model.status.as_ref().and_then(|status| status.digest.clone());
-    found.or_else(|| model.spec.manifest_digest.as_ref().map(|digest| digest.0.clone()))
+    let found = model
+        .status
+        .as_ref()
+        .and_then(|status| status.digest.clone());
+    found.or_else(|| {
+        model
+            .spec
+            .manifest_digest
+            .as_ref()
+            .map(|digest| digest.0.clone())
+    })
 }
 
 /// Stores a wording where routers read it. One that is there has this digest in its name and is the same.
 async fn store(daemon: &Daemon, namespace: &str, wording: &Wording) -> Result<(), Refusal> {
-    let documents: Api<ControllerRevision> =
-        Api::namespaced(daemon.0.client.clone(), namespace);
+    let documents: Api<ControllerRevision> = Api::namespaced(daemon.0.client.clone(), namespace);
     let by = PostParams {
         field_manager: Some(MANAGER.to_owned()),
         ..PostParams::default()
@@ -282,5 +368,14 @@ mod tests {
         let digest = decision::relay_contract().digest().to_string();
         assert_eq!(own_wording(&result).unwrap().digest, digest);
         assert_eq!(own_wording(&json!({"ok": true})), None);
+        // In a body it stands as an object or as its text.
+        let body = format!("{{\"decisions\": {text}}}");
+        let tree: Value = serde_json::from_str(&body).unwrap();
+        let read = Wording::of_body(body.as_bytes(), tree.get("decisions"));
+        assert_eq!(read.unwrap().unwrap().digest, digest);
+        let as_text = Wording::of_body(b"", Some(&Value::from(text)));
+        assert_eq!(as_text.unwrap().unwrap().digest, digest);
+        assert_eq!(Wording::of_body(b"", None), Ok(None));
+        assert!(Wording::of_body(b"{\"decisions\": {}}", Some(&json!({}))).is_err());
     }
 }

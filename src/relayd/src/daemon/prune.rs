@@ -48,16 +48,26 @@ pub(super) async fn prune(State(daemon): State<Daemon>) -> Answer {
 /// Checkpoint digests that objects name, or that serve.
 fn named(models: &[LayaModel], servers: &[LayaServer]) -> BTreeSet<String> {
     let of_models = models.iter().flat_map(|model| {
-        let found = model.status.as_ref().and_then(|status| status.digest.clone());
-        let wished = model.spec.manifest_digest.as_ref().map(|digest| digest.0.clone());
+        let found = model
+            .status
+            .as_ref()
+            .and_then(|status| status.digest.clone());
+        let wished = model
+            .spec
+            .manifest_digest
+            .as_ref()
+            .map(|digest| digest.0.clone());
         found.into_iter().chain(wished)
     });
-    let of_servers = servers.iter().filter_map(|server| server.status.as_ref()).flat_map(|status| {
-        [&status.champion, &status.candidate, &status.previous]
-            .into_iter()
-            .flatten()
-            .filter_map(|version| version.digest.clone())
-    });
+    let of_servers = servers
+        .iter()
+        .filter_map(|server| server.status.as_ref())
+        .flat_map(|status| {
+            [&status.champion, &status.candidate, &status.previous]
+                .into_iter()
+                .flatten()
+                .filter_map(|version| version.digest.clone())
+        });
     of_models.chain(of_servers).collect()
 }
 
@@ -84,7 +94,10 @@ mod tests {
             "status": {"champion": {"digest": digest('c')}, "previous": {"digest": digest('d')}},
         }))
         .unwrap();
-        let models = [model(Some(digest('a')), None), model(None, Some(digest('b')))];
+        let models = [
+            model(Some(digest('a')), None),
+            model(None, Some(digest('b'))),
+        ];
         let named = named(&models, &[server]);
         assert_eq!(named, ['a', 'b', 'c', 'd'].map(digest).into());
     }
