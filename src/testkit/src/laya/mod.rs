@@ -136,6 +136,12 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// What was asked for: path and query.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        self.line.split(' ').nth(1).unwrap_or_default()
+    }
+
     /// A header, by its name in lower case.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
