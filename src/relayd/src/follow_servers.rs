@@ -165,9 +165,7 @@ impl ServerKeeper {
                     server: server.clone(),
                     ..Traffic::default()
                 };
-                self.servers
-                    .switch(Vec::new(), nothing, Duration::ZERO)
-                    .await
+                self.servers.switch(Vec::new(), nothing, Duration::ZERO).await
             }
             Wish::Followed(server) => self.put(server, in_force).await,
         };
@@ -227,10 +225,7 @@ impl ServerKeeper {
                 }
                 Err(_) => {
                     missing = true;
-                    tracing::warn!(
-                        contract,
-                        "the wording of a version takes long to load; it is not asked until then"
-                    );
+                    tracing::warn!(contract, "the wording of a version takes long to load; it is not asked until then");
                 }
             }
         }
@@ -245,9 +240,7 @@ impl ServerKeeper {
             return;
         }
         if is_configured {
-            tracing::info!(
-                "the policy names no LayaServer; the servers of the configuration are asked"
-            );
+            tracing::info!("the policy names no LayaServer; the servers of the configuration are asked");
         } else {
             let names: Vec<_> = self.configured.iter().map(|target| &*target.name).collect();
             tracing::warn!(
@@ -291,13 +284,12 @@ mod tests {
             copied_millionths: 0,
             drain_seconds: 0,
         });
-        let heard =
-            |wanted: Option<&str>, server: Option<&Arc<FollowedServer>>, absent| FollowingServer {
-                wanted: wanted.map(str::to_owned),
-                server: server.cloned(),
-                absent,
-                waits_for: Some("it".to_owned()),
-            };
+        let heard = |wanted: Option<&str>, server: Option<&Arc<FollowedServer>>, absent| FollowingServer {
+            wanted: wanted.map(str::to_owned),
+            server: server.cloned(),
+            absent,
+            waits_for: Some("it".to_owned()),
+        };
         let word = |wish: Option<Wish>| match wish {
             None => "as before",
             Some(Wish::Configured) => "configured",
@@ -305,48 +297,13 @@ mod tests {
             Some(Wish::Followed(_)) => "followed",
         };
         for (name, following, observed, expected) in [
-            (
-                "no policy names one",
-                heard(None, None, false),
-                true,
-                "configured",
-            ),
-            (
-                "nothing was heard yet",
-                heard(Some("main"), None, false),
-                true,
-                "as before",
-            ),
-            (
-                "it is not there",
-                heard(Some("main"), None, true),
-                true,
-                "nothing",
-            ),
-            (
-                "it is there",
-                heard(Some("main"), Some(&known), false),
-                true,
-                "followed",
-            ),
-            (
-                "another is wanted and unheard of",
-                heard(Some("next"), Some(&known), false),
-                true,
-                "followed",
-            ),
-            (
-                "addresses of an earlier life",
-                heard(Some("main"), Some(&known), false),
-                false,
-                "nothing",
-            ),
-            (
-                "nothing to observe",
-                heard(None, None, false),
-                false,
-                "configured",
-            ),
+            ("no policy names one", heard(None, None, false), true, "configured"),
+            ("nothing was heard yet", heard(Some("main"), None, false), true, "as before"),
+            ("it is not there", heard(Some("main"), None, true), true, "nothing"),
+            ("it is there", heard(Some("main"), Some(&known), false), true, "followed"),
+            ("another is wanted and unheard of", heard(Some("next"), Some(&known), false), true, "followed"),
+            ("addresses of an earlier life", heard(Some("main"), Some(&known), false), false, "nothing"),
+            ("nothing to observe", heard(None, None, false), false, "configured"),
         ] {
             assert_eq!(word(Wish::of(&following, observed)), expected, "{name}");
         }
