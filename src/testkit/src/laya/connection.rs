@@ -52,6 +52,12 @@ async fn requests(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
         match target.as_str() {
             "/health" => reply(&mut stream, says.health.0, &[], says.health.1.as_bytes()).await?,
             "/ready" => reply(&mut stream, says.ready.0, &[], says.ready.1.as_bytes()).await?,
+            // A Laya before ours knows neither.
+            "/drain" if says.ready.0 != 404 => {
+                shared.drains.fetch_add(1, Ordering::SeqCst);
+                shared.behaviour().says.ready = draining();
+                reply(&mut stream, 202, &[], br#"{"draining":true,"in_flight":0}"#).await?;
+            }
             "/v1/systemone" | "/v1/systemone/batch" => {
                 shared.calls.fetch_add(1, Ordering::SeqCst);
                 let (_waiting, now) = Counted::new(&shared.in_flight);
@@ -67,6 +73,12 @@ async fn requests(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// `/ready` of a server that was told to drain.
+fn draining() -> (u16, String) {
+    let body = r#"{"ready":false,"reason":"Draining","message":"it was told to"}"#;
+    (503, body.to_owned())
 }
 
 /// Answers a decision request. Whether the connection goes on.
@@ -94,7 +106,7 @@ async fn decide(
         reply(stream, 409, &[], br#"{"detail":"contract mismatch"}"#).await?;
         return Ok(true);
     }
-    let body = answer(&seen.body, fault);
+    let body = answer(&seen.body, says.answers, fault);
     let mut headers = vec![
         ("server-timing", "inference;dur=1.25".to_owned()),
         ("x-inference-time-ms", "1.25".to_owned()),
@@ -186,6 +198,7 @@ async fn decide(
         | Fault::MissingId(_)
         | Fault::UnknownChoice
         | Fault::WrongKind
+        | Fault::DeadHead
         | Fault::AcceptThenClose => reply(stream, 200, &headers, body.as_bytes()).await?,
     }
     Ok(true)

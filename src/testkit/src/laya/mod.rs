@@ -48,6 +48,18 @@ pub enum Fault {
     AcceptThenClose,
     /// `503` with a head that never ends.
     EndlessHead,
+    /// Every state gets the same answers, as from a head that does not look.
+    DeadHead,
+}
+
+/// What answers look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Answers {
+    /// The first option, always as sure, and no other probability.
+    #[default]
+    First,
+    /// As a model's: every option has a probability, they sum to 1, and another state gets others.
+    Lively,
 }
 
 /// What the server says of itself.
@@ -63,6 +75,8 @@ pub struct Says {
     pub checkpoint: Option<String>,
     /// The token it demands on decision routes.
     pub key: Option<String>,
+    /// What its answers look like.
+    pub answers: Answers,
 }
 
 impl Says {
@@ -96,6 +110,7 @@ impl Says {
             contract: Some(digest.to_owned()),
             checkpoint: Some(CHECKPOINT.to_owned()),
             key: None,
+            answers: Answers::First,
         }
     }
 
@@ -112,7 +127,25 @@ impl Says {
             contract: None,
             checkpoint: None,
             key: None,
+            answers: Answers::First,
         }
+    }
+
+    /// The same with another checkpoint, whose answers are as a model's.
+    #[must_use]
+    pub fn serving(mut self, checkpoint: &str) -> Self {
+        if let Some(before) = self.checkpoint.replace(checkpoint.to_owned()) {
+            self.health.1 = self.health.1.replace(&before, checkpoint);
+        }
+        self.answers = Answers::Lively;
+        self
+    }
+
+    /// The same on another device.
+    #[must_use]
+    pub fn on(mut self, device: &str) -> Self {
+        self.health.1 = self.health.1.replace(r#""cpu""#, &format!(r#""{device}""#));
+        self
     }
 
     /// The same, but not ready for this reason.
@@ -164,6 +197,7 @@ struct Shared {
     in_flight: AtomicUsize,
     peak: AtomicUsize,
     connections: AtomicUsize,
+    drains: AtomicUsize,
 }
 
 impl Shared {
@@ -212,6 +246,7 @@ impl FakeLaya {
             in_flight: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
+            drains: AtomicUsize::new(0),
         });
         let accepting = tokio::spawn(accept(listener, shared.clone()));
         Self {
@@ -272,6 +307,12 @@ impl FakeLaya {
     #[must_use]
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::SeqCst)
+    }
+
+    /// How often it was told to drain.
+    #[must_use]
+    pub fn drains(&self) -> usize {
+        self.shared.drains.load(Ordering::SeqCst)
     }
 
     /// The last decision request.
