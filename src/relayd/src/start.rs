@@ -202,7 +202,9 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
     if let Some(tokens) = internal {
         let (suppressed, shutdown) = (suppressed.clone(), shutdown.clone());
         runtime.spawn("internal token file", async move {
-            tokens.follow(&RepeatedError::new(suppressed), &shutdown).await;
+            tokens
+                .follow(&RepeatedError::new(suppressed), &shutdown)
+                .await;
         });
     }
     if matches!(*authority, Authority::Tokens(_)) {

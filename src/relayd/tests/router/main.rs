@@ -6,6 +6,7 @@
 mod answers;
 mod bodies;
 mod ending;
+mod followed;
 mod limits;
 mod objects;
 mod servers;
