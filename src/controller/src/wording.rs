@@ -106,7 +106,8 @@ mod tests {
 
     #[test]
     fn a_wording_is_found_again_as_text_and_as_an_object_that_lost_its_order() {
-        let text = RELAY_DECISIONS_JSON.replace("\"instructions\": \"", "\"instructions\": \"Now: ");
+        let text =
+            RELAY_DECISIONS_JSON.replace("\"instructions\": \"", "\"instructions\": \"Now: ");
         let reworded = Contract::import(text.as_bytes()).unwrap();
         let digest = reworded.digest().to_string();
         assert_ne!(digest, relay_contract().digest().to_string());
@@ -131,7 +132,10 @@ mod tests {
                 assert_eq!(contract.questions(), reworded.questions(), "{name}");
             }
         }
-        assert_eq!(document_name(&digest), format!("contract-{}", &digest[7..19]));
+        assert_eq!(
+            document_name(&digest),
+            format!("contract-{}", &digest[7..19])
+        );
         assert_eq!(document_name(&digest).len(), "contract-".len() + DIGITS);
     }
 }

@@ -53,8 +53,8 @@ enum Wish {
 }
 
 impl Wish {
-    /// Pure.
-    fn of(following: &FollowingServer, observed: bool) -> Option<Self> {
+    /// What follows from what was heard; none while what was in force stays. Pure.
+    fn of(following: &FollowingServer, namespace: &str, observed: bool) -> Option<Self> {
         let FollowingServer {
             wanted,
             server,
@@ -73,7 +73,7 @@ impl Wish {
             // Nothing was heard of it yet: what was in force stays.
             None if !absent => None,
             None => Some(Self::Nothing {
-                server: wanted.clone(),
+                server: format!("{namespace}/{wanted}"),
                 why: waits_for.clone().unwrap_or_default(),
             }),
         }
@@ -146,7 +146,7 @@ impl ServerKeeper {
 
     async fn follow(&self, following: &FollowingServer, in_force: &mut InForce) {
         let observed = *self.observed.borrow();
-        let Some(wish) = Wish::of(following, observed) else {
+        let Some(wish) = Wish::of(following, self.client.default_namespace(), observed) else {
             return;
         };
         let is_due = in_force.again.is_some_and(|(at, _)| at <= Instant::now());
@@ -165,7 +165,9 @@ impl ServerKeeper {
                     server: server.clone(),
                     ..Traffic::default()
                 };
-                self.servers.switch(Vec::new(), nothing, Duration::ZERO).await
+                self.servers
+                    .switch(Vec::new(), nothing, Duration::ZERO)
+                    .await
             }
             Wish::Followed(server) => self.put(server, in_force).await,
         };
@@ -225,7 +227,10 @@ impl ServerKeeper {
                 }
                 Err(_) => {
                     missing = true;
-                    tracing::warn!(contract, "the wording of a version takes long to load; it is not asked until then");
+                    tracing::warn!(
+                        contract,
+                        "the wording of a version takes long to load; it is not asked until then"
+                    );
                 }
             }
         }
@@ -240,7 +245,9 @@ impl ServerKeeper {
             return;
         }
         if is_configured {
-            tracing::info!("the policy names no LayaServer; the servers of the configuration are asked");
+            tracing::info!(
+                "the policy names no LayaServer; the servers of the configuration are asked"
+            );
         } else {
             let names: Vec<_> = self.configured.iter().map(|target| &*target.name).collect();
             tracing::warn!(
@@ -284,12 +291,13 @@ mod tests {
             copied_millionths: 0,
             drain_seconds: 0,
         });
-        let heard = |wanted: Option<&str>, server: Option<&Arc<FollowedServer>>, absent| FollowingServer {
-            wanted: wanted.map(str::to_owned),
-            server: server.cloned(),
-            absent,
-            waits_for: Some("it".to_owned()),
-        };
+        let heard =
+            |wanted: Option<&str>, server: Option<&Arc<FollowedServer>>, absent| FollowingServer {
+                wanted: wanted.map(str::to_owned),
+                server: server.cloned(),
+                absent,
+                waits_for: Some("it".to_owned()),
+            };
         let word = |wish: Option<Wish>| match wish {
             None => "as before",
             Some(Wish::Configured) => "configured",
@@ -297,15 +305,54 @@ mod tests {
             Some(Wish::Followed(_)) => "followed",
         };
         for (name, following, observed, expected) in [
-            ("no policy names one", heard(None, None, false), true, "configured"),
-            ("nothing was heard yet", heard(Some("main"), None, false), true, "as before"),
-            ("it is not there", heard(Some("main"), None, true), true, "nothing"),
-            ("it is there", heard(Some("main"), Some(&known), false), true, "followed"),
-            ("another is wanted and unheard of", heard(Some("next"), Some(&known), false), true, "followed"),
-            ("addresses of an earlier life", heard(Some("main"), Some(&known), false), false, "nothing"),
-            ("nothing to observe", heard(None, None, false), false, "configured"),
+            (
+                "no policy names one",
+                heard(None, None, false),
+                true,
+                "configured",
+            ),
+            (
+                "nothing was heard yet",
+                heard(Some("main"), None, false),
+                true,
+                "as before",
+            ),
+            (
+                "it is not there",
+                heard(Some("main"), None, true),
+                true,
+                "nothing",
+            ),
+            (
+                "it is there",
+                heard(Some("main"), Some(&known), false),
+                true,
+                "followed",
+            ),
+            (
+                "another is wanted and unheard of",
+                heard(Some("next"), Some(&known), false),
+                true,
+                "followed",
+            ),
+            (
+                "addresses of an earlier life",
+                heard(Some("main"), Some(&known), false),
+                false,
+                "nothing",
+            ),
+            (
+                "nothing to observe",
+                heard(None, None, false),
+                false,
+                "configured",
+            ),
         ] {
-            assert_eq!(word(Wish::of(&following, observed)), expected, "{name}");
+            assert_eq!(
+                word(Wish::of(&following, "ns", observed)),
+                expected,
+                "{name}"
+            );
         }
     }
 }

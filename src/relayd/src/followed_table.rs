@@ -106,7 +106,9 @@ pub(crate) fn table(
             Some(role) => Some((role, revision)),
             None => {
                 let name = name_of(revision);
-                problems.push(format!("revision {name} has a role this program does not know"));
+                problems.push(format!(
+                    "revision {name} has a role this program does not know"
+                ));
                 None
             }
         })
@@ -181,7 +183,9 @@ fn server_of(
             Role::Champion | Role::Candidate => weight(revision),
         },
         role,
-        wording: contract.and_then(|contract| wordings.get(contract)).cloned(),
+        wording: contract
+            .and_then(|contract| wordings.get(contract))
+            .cloned(),
         expected: Expected {
             contract: contract.cloned(),
             checkpoint: revision.digest.clone(),
@@ -199,7 +203,9 @@ fn version(server: &FollowedServer, revision: &str) -> String {
 
 /// The address that outlives versions, asked last. Whichever version answers there says so itself.
 fn stable_target(server: &FollowedServer, targets: &[Target], stable: StableUrl) -> Option<Target> {
-    let champion = targets.iter().find(|target| target.role == Role::Champion)?;
+    let champion = targets
+        .iter()
+        .find(|target| target.role == Role::Champion)?;
     let url = server.traffic.stable_url.as_deref()?;
     let url: ServerUrl = match stable {
         StableUrl::Asked => url.parse().ok()?,
@@ -265,33 +271,60 @@ mod tests {
     /// Names with weights, in order.
     fn names(table: &FollowedTable) -> Vec<(&str, u32)> {
         let targets = table.targets.iter();
-        targets.map(|target| (&*target.name, target.weight)).collect()
+        targets
+            .map(|target| (&*target.name, target.weight))
+            .collect()
     }
 
     #[test]
     fn traffic_becomes_a_table_with_the_candidate_first() {
         use TargetRole::{Candidate, Champion, Shadow};
-        let (one, two, three) = ("http://127.0.0.1:1", "http://127.0.0.1:2", "http://127.0.0.1:3");
+        let (one, two, three) = (
+            "http://127.0.0.1:1",
+            "http://127.0.0.1:2",
+            "http://127.0.0.1:3",
+        );
         for (name, targets, expected) in [
             ("nothing serves", vec![], vec![]),
-            ("all at once", vec![revision("aaaa", Champion, 100, &[one, two])], vec![("aaaa-0", 100), ("aaaa-1", 100)]),
+            (
+                "all at once",
+                vec![revision("aaaa", Champion, 100, &[one, two])],
+                vec![("aaaa-0", 100), ("aaaa-1", 100)],
+            ),
             (
                 "a step",
-                vec![revision("aaaa", Champion, 95, &[one]), revision("bbbb", Candidate, 5, &[two])],
+                vec![
+                    revision("aaaa", Champion, 95, &[one]),
+                    revision("bbbb", Candidate, 5, &[two]),
+                ],
                 vec![("bbbb-0", 5), ("aaaa-0", 95)],
             ),
             (
                 "copies",
-                vec![revision("bbbb", Shadow, 0, &[two]), revision("aaaa", Champion, 100, &[one])],
+                vec![
+                    revision("bbbb", Shadow, 0, &[two]),
+                    revision("aaaa", Champion, 100, &[one]),
+                ],
                 vec![("aaaa-0", 100), ("bbbb-0", 0)],
             ),
             (
                 "a candidate without a share is not asked, not even when the champion fails",
-                vec![revision("aaaa", Champion, 100, &[one]), revision("bbbb", Candidate, 0, &[two])],
+                vec![
+                    revision("aaaa", Champion, 100, &[one]),
+                    revision("bbbb", Candidate, 0, &[two]),
+                ],
                 vec![("aaaa-0", 100)],
             ),
-            ("copies alone answer nobody", vec![revision("bbbb", Shadow, 0, &[two])], vec![]),
-            ("a weight below zero", vec![revision("aaaa", Champion, -1, &[one])], vec![]),
+            (
+                "copies alone answer nobody",
+                vec![revision("bbbb", Shadow, 0, &[two])],
+                vec![],
+            ),
+            (
+                "a weight below zero",
+                vec![revision("aaaa", Champion, -1, &[one])],
+                vec![],
+            ),
             (
                 "one address is wrong",
                 vec![revision("aaaa", Champion, 100, &["nonsense", three])],
@@ -302,7 +335,11 @@ mod tests {
             assert_eq!(names(&table), expected, "{name}");
             assert_eq!(table.traffic.server, "ns/main");
             assert_eq!(table.traffic.generation, 7);
-            assert_eq!(table.problems.len(), usize::from(name.contains("wrong")), "{name}");
+            assert_eq!(
+                table.problems.len(),
+                usize::from(name.contains("wrong")),
+                "{name}"
+            );
         }
     }
 
@@ -326,7 +363,10 @@ mod tests {
             silence: Silence::Accepted,
         };
         assert_eq!(candidate.expected, expected);
-        assert_eq!((candidate.role, champion.role), (Role::Candidate, Role::Champion));
+        assert_eq!(
+            (candidate.role, champion.role),
+            (Role::Candidate, Role::Champion)
+        );
     }
 
     #[test]
@@ -347,13 +387,20 @@ mod tests {
     #[test]
     fn servers_keep_their_numbers() {
         let with = |urls: &[&str]| server(vec![revision("aaaa", TargetRole::Champion, 100, urls)]);
-        let (one, two, three) = ("http://127.0.0.1:1", "http://127.0.0.1:2", "http://127.0.0.1:3");
+        let (one, two, three) = (
+            "http://127.0.0.1:1",
+            "http://127.0.0.1:2",
+            "http://127.0.0.1:3",
+        );
         let first = made(&with(&[one, two]), &Numbers::default());
         let second = made(&with(&[two]), &first.numbers);
         assert_eq!(names(&second), [("aaaa-1", 100)]);
         let third = made(&with(&[three, two]), &second.numbers);
         assert_eq!(names(&third), [("aaaa-0", 100), ("aaaa-1", 100)]);
-        assert_eq!(third.targets[1], first.targets[1], "nothing known about it is lost");
+        assert_eq!(
+            third.targets[1], first.targets[1],
+            "nothing known about it is lost"
+        );
     }
 
     #[test]
@@ -367,7 +414,11 @@ mod tests {
         let wording = Arc::new(Wording::ours());
         let wordings = Wordings::from([(other, wording.clone())]);
         let table = table(&server, &Numbers::default(), &wordings, StableUrl::Asked);
-        let given: Vec<_> = table.targets.iter().map(|target| target.wording.clone()).collect();
+        let given: Vec<_> = table
+            .targets
+            .iter()
+            .map(|target| target.wording.clone())
+            .collect();
         assert_eq!(given, [Some(wording), None]);
     }
 
@@ -375,9 +426,24 @@ mod tests {
     fn the_address_that_outlives_versions_is_asked_last() {
         let champion = revision("aaaa", TargetRole::Champion, 100, &["http://127.0.0.1:1"]);
         for (name, url, stable, asked) in [
-            ("a Service", Some("http://laya-main:8000"), StableUrl::Asked, true),
-            ("a laptop", Some("http://127.0.0.1:8737"), StableUrl::Ignored, false),
-            ("one of the servers", Some("http://127.0.0.1:1/"), StableUrl::Asked, false),
+            (
+                "a Service",
+                Some("http://laya-main:8000"),
+                StableUrl::Asked,
+                true,
+            ),
+            (
+                "a laptop",
+                Some("http://127.0.0.1:8737"),
+                StableUrl::Ignored,
+                false,
+            ),
+            (
+                "one of the servers",
+                Some("http://127.0.0.1:1/"),
+                StableUrl::Asked,
+                false,
+            ),
             ("no address", Some("laya"), StableUrl::Asked, false),
             ("none", None, StableUrl::Asked, false),
         ] {
@@ -393,6 +459,9 @@ mod tests {
         }
         let mut empty = server(Vec::new());
         empty.traffic.stable_url = Some("http://laya-main:8000".to_owned());
-        assert!(made(&empty, &Numbers::default()).targets.is_empty(), "rules answer then");
+        assert!(
+            made(&empty, &Numbers::default()).targets.is_empty(),
+            "rules answer then"
+        );
     }
 }

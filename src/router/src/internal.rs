@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
+use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use axum::Router;
 use axum::routing::get;
 use http::HeaderMap;
 use service::http::{TokenFile, json_response};

@@ -131,7 +131,11 @@ impl ServerFollower {
             Err(problem) => {
                 let name = seen.name_any();
                 let (namespace, server) = (&self.namespace, &name);
-                tracing::warn!(server, problem, "its traffic cannot be read; the last one stays");
+                tracing::warn!(
+                    server,
+                    problem,
+                    "its traffic cannot be read; the last one stays"
+                );
                 return self.waits(format!(
                     "LayaServer {namespace}/{server} to have a traffic that this program can read: {problem}"
                 ));

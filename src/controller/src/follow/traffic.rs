@@ -114,7 +114,9 @@ impl FollowedServer {
             shadow,
             drain_seconds,
         } = &seen.spec.rollout;
-        let ratio = shadow.as_ref().and_then(|shadow| shadow.sample_ratio.as_deref());
+        let ratio = shadow
+            .as_ref()
+            .and_then(|shadow| shadow.sample_ratio.as_deref());
         // What serves names a revision last, should two name the same.
         let versions = [previous, candidate, champion].into_iter();
         let models = versions
@@ -139,8 +141,8 @@ impl FollowedServer {
     /// Whether what came later takes the place of this. Within one object the generation decides; an older one is only
     /// believed when it was written later (`order` is that of the resource versions), as after a status that was lost.
     pub(super) fn gives_way_to(&self, later: &Self, order: Order) -> bool {
-        let is_same_object = (&self.namespace, &self.name, &self.uid)
-            == (&later.namespace, &later.name, &later.uid);
+        let is_same_object =
+            (&self.namespace, &self.name, &self.uid) == (&later.namespace, &later.name, &later.uid);
         if !is_same_object || later.generation > self.generation {
             return true;
         }
@@ -214,11 +216,17 @@ mod tests {
         let server = seen(&spec, &status).unwrap();
         assert_eq!((&*server.namespace, &*server.name), ("ns", "main"));
         assert_eq!((server.generation, server.traffic.targets.len()), (7, 2));
-        assert_eq!((server.copied_millionths, server.drain_seconds), (250_000, 12));
+        assert_eq!(
+            (server.copied_millionths, server.drain_seconds),
+            (250_000, 12)
+        );
         let models: Vec<_> = server.models.iter().collect();
         assert_eq!(
             models,
-            [(&"aaaa".to_owned(), &"v1".to_owned()), (&"bbbb".to_owned(), &"v2".to_owned())]
+            [
+                (&"aaaa".to_owned(), &"v1".to_owned()),
+                (&"bbbb".to_owned(), &"v2".to_owned())
+            ]
         );
         let contract = server.champion.unwrap().contract;
         assert_eq!(contract.as_deref(), Some("sha256:c"));
@@ -241,8 +249,18 @@ mod tests {
         for (name, later, order, expected) in [
             ("the same", server("u1", 5, 1), Order::Later, false),
             ("grown", server("u1", 6, 1), Order::Unknown, true),
-            ("another share of copies", server("u1", 5, 2), Order::Unknown, true),
-            ("an old one that comes late", server("u1", 4, 1), Order::Unknown, false),
+            (
+                "another share of copies",
+                server("u1", 5, 2),
+                Order::Unknown,
+                true,
+            ),
+            (
+                "an old one that comes late",
+                server("u1", 4, 1),
+                Order::Unknown,
+                false,
+            ),
             ("counted anew", server("u1", 1, 1), Order::Later, true),
             ("made anew", server("u2", 1, 1), Order::Unknown, true),
         ] {

@@ -7,6 +7,7 @@ mod answers;
 mod bodies;
 mod embedded;
 mod ending;
+mod followed;
 mod limits;
 mod objects;
 mod servers;

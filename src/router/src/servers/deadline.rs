@@ -77,7 +77,10 @@ mod tests {
             assert_eq!(deadline.left(at(ends + 5)), Duration::ZERO, "{timeout}");
             let first = deadline.first_try_ends(arrived);
             assert!(deadline.allows_second(first), "{timeout}");
-            assert!(first - arrived >= Duration::from_millis(ends / 2), "{timeout}");
+            assert!(
+                first - arrived >= Duration::from_millis(ends / 2),
+                "{timeout}"
+            );
             assert_eq!(deadline.first_try_ends(first), at(ends), "{timeout}");
         }
     }

@@ -150,7 +150,9 @@ impl Servers {
     /// What was seen of each revision of the LayaServer that is followed.
     #[must_use]
     pub fn report(&self) -> RevisionReports {
-        let Traffic { server, generation, .. } = self.table().traffic.clone();
+        let Traffic {
+            server, generation, ..
+        } = self.table().traffic.clone();
         RevisionReports {
             instance: self.0.instance.clone(),
             server,

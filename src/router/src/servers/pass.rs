@@ -309,7 +309,10 @@ async fn known_drain(
         return (response, false);
     }
     let (head, body) = response.into_parts();
-    let body = Limited::new(body, usize::try_from(MAX_REFUSAL_BYTES).unwrap_or(usize::MAX));
+    let body = Limited::new(
+        body,
+        usize::try_from(MAX_REFUSAL_BYTES).unwrap_or(usize::MAX),
+    );
     let whole = tokio::time::timeout_at(deadline.into(), body.collect()).await;
     // Half a refusal is one all the same.
     let whole = whole.ok().and_then(Result::ok);

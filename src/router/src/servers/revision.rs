@@ -264,7 +264,11 @@ mod tests {
                 revision.begin().ended(Ended::Answered, took);
             }
             let report = revisions.report().remove(0);
-            assert_eq!((report.p50_millis, report.p95_millis), (p50, p95), "{count}");
+            assert_eq!(
+                (report.p50_millis, report.p95_millis),
+                (p50, p95),
+                "{count}"
+            );
         }
     }
 

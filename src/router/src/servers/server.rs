@@ -233,7 +233,10 @@ impl Server {
             let message = "it drains".to_owned();
             known.standing = Standing::NotReady { message };
             drop(known);
-            tracing::info!(server = self.name(), "decision model drains; others are asked");
+            tracing::info!(
+                server = self.name(),
+                "decision model drains; others are asked"
+            );
             self.look_again.notify_one();
         }
     }

@@ -93,7 +93,11 @@ impl Copies {
 }
 
 /// Asks shadows until the process drains.
-pub(super) async fn work(waiting: &mut Receiver<Copy>, metrics: &ServerMetrics, shutdown: &Shutdown) {
+pub(super) async fn work(
+    waiting: &mut Receiver<Copy>,
+    metrics: &ServerMetrics,
+    shutdown: &Shutdown,
+) {
     let mut asked = JoinSet::new();
     loop {
         tokio::select! {
@@ -192,7 +196,9 @@ mod tests {
                     decision::contract::Criteria::Score(_) => {
                         serde_json::json!({"type": "score", "score": score})
                     }
-                    decision::contract::Criteria::Noul(_) => serde_json::json!({"type": "noul", "noul": noul}),
+                    decision::contract::Criteria::Noul(_) => {
+                        serde_json::json!({"type": "noul", "noul": noul})
+                    }
                 };
                 (question.id.clone(), value)
             })

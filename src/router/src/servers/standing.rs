@@ -257,7 +257,10 @@ pub(super) fn judge(
             Standing::Serves(Arc::new(Serves {
                 wording,
                 contract: health.contract.clone(),
-                known_contract: health.contract.clone().or_else(|| expected.contract.clone()),
+                known_contract: health
+                    .contract
+                    .clone()
+                    .or_else(|| expected.contract.clone()),
                 checkpoint: checkpoint.and_then(|checkpoint| checkpoint.digest.clone()),
                 device: device
                     .and_then(|device| device.name.clone().or_else(|| device.kind.clone()))

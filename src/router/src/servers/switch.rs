@@ -84,7 +84,12 @@ impl Servers {
             let mut entries = table.entries.iter();
             entries.any(|entry| entry.server.name() == name)
         };
-        for gone in current.table.entries.iter().map(|entry| entry.server.name()) {
+        for gone in current
+            .table
+            .entries
+            .iter()
+            .map(|entry| entry.server.name())
+        {
             if !still(gone) {
                 self.0.metrics.forget(gone);
             }

@@ -195,7 +195,9 @@ impl Table {
             members: shadows.map(|(index, _)| index).collect(),
         };
         let in_turn = side.in_turn(draw.replica);
-        in_turn.filter_map(|index| self.entries.get(index)).collect()
+        in_turn
+            .filter_map(|index| self.entries.get(index))
+            .collect()
     }
 
     /// The server that stands for what is in force: of those that serve, the champion with the most weight, the first

@@ -59,11 +59,7 @@ async fn a_second_server_is_asked_once_while_time_is_left() {
             Fault::HangBeforeHead,
             Ok("second"),
         ),
-        (
-            "its body hangs",
-            Fault::HangInBody,
-            Ok("second"),
-        ),
+        ("its body hangs", Fault::HangInBody, Ok("second")),
         (
             "an answer that takes 600 ms is not waited for where another can give one",
             Fault::Latency(millis(600)),

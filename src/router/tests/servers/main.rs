@@ -8,8 +8,11 @@ mod asking;
 mod choosing;
 mod crowds;
 mod embedded;
+mod following;
 mod knowing;
 mod passing;
+mod shadowing;
+mod switching;
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -75,6 +75,7 @@ fn answer_to(question: &Value, sure: Option<f64>, fault: &Fault) -> Value {
             let first = options.first().copied().unwrap_or_default();
             let choice = match fault {
                 Fault::UnknownChoice => "no such option",
+                Fault::LastOption => options.last().copied().unwrap_or_default(),
                 _ => first,
             };
             let probabilities = match sure {
