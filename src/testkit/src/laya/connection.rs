@@ -198,6 +198,10 @@ async fn decide(
             )
             .await?;
         }
+        Fault::Draining => {
+            let wait = [("retry-after", "1".to_owned())];
+            reply(stream, 503, &wait, br#"{"detail":"server is draining"}"#).await?;
+        }
         Fault::Reset => {
             // With a linger of zero, closing sends a reset.
             stream.set_zero_linger()?;
@@ -220,6 +224,7 @@ async fn decide(
         | Fault::NotANumber
         | Fault::MissingId(_)
         | Fault::UnknownChoice
+        | Fault::LastOption
         | Fault::WrongKind
         | Fault::AcceptThenClose => reply(stream, 200, &headers, body.as_bytes()).await?,
     }

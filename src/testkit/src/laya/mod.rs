@@ -44,6 +44,10 @@ pub enum Fault {
     WrongKind,
     /// This status, with `Retry-After` in seconds where there is one.
     Status(u16, Option<u32>),
+    /// It drains: 503 as Laya says it, for what is new.
+    Draining,
+    /// Choices are answered with their last option instead of their first: valid, and other labels.
+    LastOption,
     /// The connection is reset once the request was read.
     Reset,
     /// A connection is closed as soon as it is accepted, one that is open at its next request.
