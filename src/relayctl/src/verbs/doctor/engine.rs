@@ -159,7 +159,7 @@ mod tests {
         let check = room(&engine).unwrap();
         assert_eq!(check.health, Health::Warn);
         assert!(
-            check.found.starts_with("536 MB of memory"),
+            check.found.starts_with("537 MB of memory"),
             "{}",
             check.found
         );

@@ -150,8 +150,9 @@ pub(crate) fn line(model: Model<'_>, now: Timestamp) -> Line {
         && next > now
     {
         return Line::Stays(one_line(&format!(
-            "{name}: attempt {} failed ({reason}): {message}; again at {}",
+            "{name}: attempt {} failed ({reason}): {}; again at {}",
             fetch.attempt,
+            message.trim_end(),
             minute(next)
         )));
     }

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 
 use self::change::Change;
 pub(crate) use self::history::minute;
-pub(crate) use self::status::head;
+pub(crate) use self::status::{coming, head};
 use super::{CHANGES, DOCUMENT};
 use crate::call::{Call, Obeys, block_on};
 use crate::error::CliError;

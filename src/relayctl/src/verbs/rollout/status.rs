@@ -59,32 +59,31 @@ impl Next {
 }
 
 fn render(laya: Laya<'_>, gate: Option<&Value>, now: Timestamp) -> String {
-    let mut lines = vec![head(laya, now)];
-    if let Some(rollout) = laya.open_rollout() {
-        let measured = measured(laya, rollout, gate);
-        if !measured.is_empty() {
-            lines.push(format!("  {}", measured.join("  ")));
+    let mut out = format!("{}\n", one_line(&head(laya, now)));
+    let mut line = |parts: &[String], gap: &str| {
+        let parts: Vec<_> = parts.iter().map(|part| one_line(part)).collect();
+        if !parts.is_empty() {
+            out.push_str(&format!("  {}\n", parts.join(gap)));
         }
-        let mut last = Vec::new();
-        if let Some(next) = next(laya, rollout) {
-            let at = next
-                .at
-                .map_or(String::new(), |at| format!(" at {}", clock(at, now)));
-            last.push(format!("next: {}{at}", next.what));
+    };
+    let Some(rollout) = laya.open_rollout() else {
+        for rest in at_rest(laya) {
+            line(&[rest], "");
         }
-        if can_abort(rollout) {
-            last.push(format!("abort: relayctl rollout abort {}", laya.name()));
-        }
-        if !last.is_empty() {
-            lines.push(format!("  {}", last.join(" · ")));
-        }
-    } else {
-        lines.extend(at_rest(laya));
-    }
-    lines
-        .iter()
-        .map(|line| format!("{}\n", one_line(line)))
-        .collect()
+        return out;
+    };
+    line(&measured(laya, rollout, gate), "  ");
+    let next = next(laya, rollout).map(|next| {
+        let at = next
+            .at
+            .map_or(String::new(), |at| format!(" at {}", clock(at, now)));
+        format!("next: {}{at}", next.what)
+    });
+    let abort =
+        can_abort(rollout).then(|| format!("abort: relayctl rollout abort {}", laya.name()));
+    let last: Vec<_> = next.into_iter().chain(abort).collect();
+    line(&last, " · ");
+    out
 }
 
 /// From what to what, how, and how far.
@@ -284,6 +283,12 @@ fn next(laya: Laya<'_>, rollout: Rollout<'_>) -> Option<Next> {
     }
 }
 
+/// What comes next and when, for `explain`.
+pub(crate) fn coming(laya: Laya<'_>) -> Option<(String, Option<Timestamp>)> {
+    let next = next(laya, laya.open_rollout()?)?;
+    Some((next.what, next.at))
+}
+
 fn can_abort(rollout: Rollout<'_>) -> bool {
     !matches!(
         rollout.state(),
@@ -297,7 +302,7 @@ fn at_rest(laya: Laya<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(previous) = laya.previous() {
         lines.push(format!(
-            "  previous {} · back to it: relayctl rollout undo {name}",
+            "previous {} · back to it: relayctl rollout undo {name}",
             previous.title()
         ));
     }
@@ -306,11 +311,11 @@ fn at_rest(laya: Laya<'_>) -> Vec<String> {
         .filter(|condition| !condition.is_true());
     if let Some(taken_back) = laya.taken_back() {
         lines.push(format!(
-            "  {}: {} · once more: relayctl rollout retry {name}",
+            "{}: {} · once more: relayctl rollout retry {name}",
             taken_back.reason, taken_back.message
         ));
     } else if let Some(condition) = rolled_out {
-        lines.push(format!("  {}: {}", condition.reason, condition.message));
+        lines.push(format!("{}: {}", condition.reason, condition.message));
     }
     lines
 }
@@ -508,7 +513,7 @@ main: v1 (d5a13ee24047) -> week-48 (41c07fe2a9d1), canary, step 1 of 2: 5 %, 6m1
             json!({"state": "Loading\u{1b}[2J", "message": "a\nb\u{202e}"});
         let text = render(Laya(&object), None, now());
         assert!(
-            !text.contains(['\u{1b}', '\u{202e}']) && text.lines().count() == 2,
+            !text.contains(['\u{1b}', '\u{202e}']) && text.lines().count() == 3,
             "{text}"
         );
     }
