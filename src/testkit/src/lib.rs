@@ -1,7 +1,8 @@
-//! Fakes that tests of several crates share: a Laya server, a file server and an OCI registry that fail on demand, and a
-//! proxy on a Unix socket that hangs, goes silent and cuts. Never a dependency of a program; a fake that cannot be set up
-//! panics, since that is a failed test.
+//! Fakes that tests of several crates share: a Laya server, a file server and an OCI registry that fail on demand, an
+//! engine in memory, and a proxy on a Unix socket that hangs, goes silent and cuts. Never a dependency of a program; a fake
+//! that cannot be set up panics, since that is a failed test.
 
+pub mod backend;
 pub mod files;
 mod laya;
 pub mod registry;

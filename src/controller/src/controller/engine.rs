@@ -7,6 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use super::sweep::UnclaimedOwners;
+use crate::reports::RevisionReader;
 
 /// The engine of a process, and what a program decides about it. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -21,6 +22,8 @@ pub struct Engine {
     pub tombstones: Arc<dyn Tombstones>,
     /// Where owners that the store has never known are listed, for `relayctl status`.
     pub unclaimed: UnclaimedOwners,
+    /// What a router measures of each revision; [`crate::reports::NoReports`] without one.
+    pub reports: Arc<dyn RevisionReader>,
 }
 
 /// Remembers deleted objects for 30 days (control-plane 1.4).

@@ -5,6 +5,7 @@ mod engine;
 mod hints;
 mod models;
 mod policies;
+mod servers;
 mod shared;
 mod sweep;
 
@@ -155,6 +156,7 @@ impl Controller {
         controller.add_policies();
         if let Some(engine) = engine {
             controller.add_models(&engine);
+            controller.add_servers(&engine);
             controller.add_sweep(&engine);
             let hear = std::mem::take(&mut controller.hints);
             controller.tasks.spawn(hear.run(engine.backend.changes()));

@@ -209,17 +209,13 @@ mod tests {
     #[test]
     fn places_are_read_from_addresses() {
         let of = |url: &str| place(url).ok();
-        let found = |host: &str, authority: &str, port| {
-            Some((host.to_owned(), authority.to_owned(), port))
-        };
+        let found =
+            |host: &str, authority: &str, port| Some((host.to_owned(), authority.to_owned(), port));
         assert_eq!(
             of("http://127.0.0.1:8000"),
             found("127.0.0.1", "127.0.0.1:8000", 8000)
         );
-        assert_eq!(
-            of("http://[::1]:8000/"),
-            found("::1", "[::1]:8000", 8000)
-        );
+        assert_eq!(of("http://[::1]:8000/"), found("::1", "[::1]:8000", 8000));
         assert_eq!(of("http://laya-main"), found("laya-main", "laya-main", 80));
         for bad in ["https://x", "x:1", "", "http://"] {
             assert_eq!(of(bad), None, "{bad}");

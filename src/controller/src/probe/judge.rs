@@ -1,8 +1,8 @@
 //! Whether an answer to a probe question is right (control-plane 12). Pure, over the bytes that came.
 
 use api::reason::Reason;
-use decision::contract::{Criteria, Question};
 use decision::answers::AnswerFault;
+use decision::contract::{Criteria, Question};
 use decision::{Answer, AnswerError, Reply};
 
 use super::call::{CallError, Said};
@@ -68,9 +68,10 @@ pub(super) fn dead(states: usize) -> QuestionsFailed {
 
 fn not_come(error: &CallError) -> QuestionsFailed {
     match error {
-        CallError::TooLong { .. } => {
-            wrong(Reason::MalformedAnswers, format!("a probe question: {error}"))
-        }
+        CallError::TooLong { .. } => wrong(
+            Reason::MalformedAnswers,
+            format!("a probe question: {error}"),
+        ),
         CallError::Deadline { .. } | CallError::Unreachable { .. } => QuestionsFailed {
             reason: Reason::ProbeTimedOut,
             message: format!("a probe question was not answered: {error}"),
@@ -137,8 +138,12 @@ fn read(
     }
     let mut labels = Labels::with_capacity(questions.len());
     for (question, (id, answer)) in questions.iter().zip(reply.answers.iter()) {
-        let label = likeliest(question, answer)
-            .map_err(|problem| wrong(Reason::MalformedAnswers, format!("answer to `{id}`: {problem}")))?;
+        let label = likeliest(question, answer).map_err(|problem| {
+            wrong(
+                Reason::MalformedAnswers,
+                format!("answer to `{id}`: {problem}"),
+            )
+        })?;
         labels.push(label);
     }
     if let Some(recorded) = recorded {
@@ -197,7 +202,10 @@ fn likeliest(question: &Question, answer: &Answer) -> Result<(String, f64), Stri
 }
 
 fn check(probabilities: &[(String, f64)], mut expected: Vec<String>) -> Result<(), String> {
-    let mut got: Vec<_> = probabilities.iter().map(|(label, _)| label.clone()).collect();
+    let mut got: Vec<_> = probabilities
+        .iter()
+        .map(|(label, _)| label.clone())
+        .collect();
     got.sort();
     expected.sort();
     if got != expected {

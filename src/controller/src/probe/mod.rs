@@ -15,7 +15,7 @@ mod watched;
 pub use call::{Call, CallError, Said, ask};
 pub use health::{HealthSaid, ReadySaid, read_health, read_ready};
 pub use judge::{Judged, Labels, is_dead, judge};
-pub use prober::{Prober, ProbeCounts, ServerId};
+pub use prober::{ProbeCounts, Prober, ServerId};
 pub use questions::{BUILT_IN, QuestionSet, RecordedAnswer, RecordedProbe};
 pub use seen::{DeviceSaid, Questions, QuestionsFailed, Readiness, ReplicaProbe};
 pub use watched::{Pace, Replica};

@@ -256,7 +256,8 @@ impl Shared {
         let Came { job, said, took } = came;
         let now = self.clock.now();
         if let (Ask::Question(at), Some(set)) = (job.ask, &job.replica.questions) {
-            self.counts.count(&judge(set, said, job.replica.recorded.get(at)));
+            self.counts
+                .count(&judge(set, said, job.replica.recorded.get(at)));
         }
         let matters = {
             let mut servers = self.lock();

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use decision::json::{Object, Value, write, write_string};
 use decision::contract::Question;
+use decision::json::{Object, Value, write, write_string};
 use decision::{Contract, relay_contract};
 use serde::{Deserialize, Serialize};
 
@@ -122,7 +122,11 @@ mod tests {
         let short: serde_json::Value = serde_json::from_str(&ours.short_body()).unwrap();
         let id = &ours.questions()[0].id;
         assert_eq!(
-            short["questions"].as_object().unwrap().keys().collect::<Vec<_>>(),
+            short["questions"]
+                .as_object()
+                .unwrap()
+                .keys()
+                .collect::<Vec<_>>(),
             [id]
         );
         assert_eq!(ours.digest(), relay_contract().digest().to_string());

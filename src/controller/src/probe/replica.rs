@@ -159,7 +159,10 @@ impl ReplicaState {
     /// The same replica with other wishes.
     pub(super) fn rewatch(&mut self, replica: Replica, now: Duration) {
         let set = |replica: &Replica| {
-            let digest = replica.questions.as_ref().map(|set| set.digest().to_owned());
+            let digest = replica
+                .questions
+                .as_ref()
+                .map(|set| set.digest().to_owned());
             (digest, replica.recorded.clone())
         };
         let other_questions = set(&self.replica) != set(&replica);
@@ -388,7 +391,11 @@ impl ReplicaState {
                 });
             }
         }
-        let steady = if self.plain { READY_EVERY } else { HEALTH_EVERY };
+        let steady = if self.plain {
+            READY_EVERY
+        } else {
+            HEALTH_EVERY
+        };
         let steady = if self.health_known { steady } else { SOON };
         self.health_at = now.boot + self.pause(steady);
     }
@@ -622,7 +629,11 @@ impl ReplicaState {
         self.questions.failed = None;
         self.failed_at = None;
         self.questions.passed_at = Some(whole_seconds(now.wall));
-        let Self { turn: (place, of), measured, .. } = *self;
+        let Self {
+            turn: (place, of),
+            measured,
+            ..
+        } = *self;
         self.round = Round::Turn(measured);
         let turns = if first_time { place + 1 } else { of };
         self.question_at = now.boot + self.replica.interval * turns;

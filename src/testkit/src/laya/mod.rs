@@ -44,12 +44,18 @@ pub enum Fault {
     WrongKind,
     /// This status, with `Retry-After` in seconds where there is one.
     Status(u16, Option<u32>),
+    /// It drains: 503 as Laya says it, for what is new.
+    Draining,
+    /// Choices are answered with their last option instead of their first: valid, and other labels.
+    LastOption,
     /// The connection is reset once the request was read.
     Reset,
     /// A connection is closed as soon as it is accepted, one that is open at its next request.
     AcceptThenClose,
     /// `503` with a head that never ends.
     EndlessHead,
+    /// Every state gets the same answers, as from a head that does not look.
+    DeadHead,
 }
 
 /// How questions are answered where nothing goes wrong.
@@ -61,6 +67,14 @@ pub enum Answers {
     /// With whole distributions that depend on state and question, the same each time. States of these probes
     /// (`relay-manifest.json`: `state`, `answers` by id with `label` and `probability`) are answered as recorded.
     Plausible(Vec<serde_json::Value>),
+}
+
+impl Answers {
+    /// As a model's, with nothing recorded.
+    #[must_use]
+    pub const fn lively() -> Self {
+        Self::Plausible(Vec::new())
+    }
 }
 
 /// What the server says of itself.
@@ -182,6 +196,7 @@ struct Shared {
     peak: AtomicUsize,
     connections: AtomicUsize,
     draining: AtomicBool,
+    drains: AtomicUsize,
 }
 
 impl Shared {
@@ -231,6 +246,7 @@ impl FakeLaya {
             peak: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
+            drains: AtomicUsize::new(0),
         });
         let accepting = tokio::spawn(accept(listener, shared.clone()));
         Self {
@@ -297,6 +313,12 @@ impl FakeLaya {
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.shared.draining.load(Ordering::SeqCst)
+    }
+
+    /// How often it was told to drain by `POST /drain`.
+    #[must_use]
+    pub fn drains(&self) -> usize {
+        self.shared.drains.load(Ordering::SeqCst)
     }
 
     /// From now on it takes no more decisions and is not ready.

@@ -43,7 +43,10 @@ fn answer(
 ) -> Value {
     let kind = question["type"].as_str().unwrap_or_default();
     let labels = labels(kind, &question["criteria"]);
-    let seed = format!("{state}\n{id}");
+    let seed = match fault {
+        Fault::DeadHead => id.to_owned(),
+        _ => format!("{state}\n{id}"),
+    };
     let mut shares = match expected {
         Some(expected) => recorded_shares(&labels, expected),
         None => shares(&seed, labels.len()),

@@ -72,25 +72,81 @@ fn fault_27_answers_that_are_none_are_told_apart() {
     let cases = [
         ("right", changed(|_| {})),
         // Ids that nobody asked for are no harm.
-        ("right", changed(|body| body["answers"]["more"] = json!({"type": "noul", "noul": 7}))),
-        ("QuestionsUnknown", changed(|body| {
-            body["answers"].as_object_mut().unwrap().remove("asks");
-        })),
-        ("MalformedAnswers", changed(|body| body["answers"]["topic"]["choice"] = json!("weather"))),
-        ("MalformedAnswers", changed(|body| body["answers"]["topic"]["probabilities"] = json!({"code": 0.25, "weather": 0.75}))),
-        ("MalformedAnswers", changed(|body| body["answers"]["topic"]["probabilities"] = json!({"money": 1.0}))),
-        ("MalformedAnswers", changed(|body| body["answers"]["topic"]["probabilities"] = json!({"code": 0.25, "money": 0.7}))),
-        ("MalformedAnswers", changed(|body| body["answers"]["topic"]["probabilities"] = json!({"code": -0.25, "money": 1.25}))),
+        (
+            "right",
+            changed(|body| body["answers"]["more"] = json!({"type": "noul", "noul": 7})),
+        ),
+        (
+            "QuestionsUnknown",
+            changed(|body| {
+                body["answers"].as_object_mut().unwrap().remove("asks");
+            }),
+        ),
+        (
+            "MalformedAnswers",
+            changed(|body| body["answers"]["topic"]["choice"] = json!("weather")),
+        ),
+        (
+            "MalformedAnswers",
+            changed(|body| {
+                body["answers"]["topic"]["probabilities"] = json!({"code": 0.25, "weather": 0.75})
+            }),
+        ),
+        (
+            "MalformedAnswers",
+            changed(|body| body["answers"]["topic"]["probabilities"] = json!({"money": 1.0})),
+        ),
+        (
+            "MalformedAnswers",
+            changed(|body| {
+                body["answers"]["topic"]["probabilities"] = json!({"code": 0.25, "money": 0.7})
+            }),
+        ),
+        (
+            "MalformedAnswers",
+            changed(|body| {
+                body["answers"]["topic"]["probabilities"] = json!({"code": -0.25, "money": 1.25})
+            }),
+        ),
         // Rounded to four decimals.
-        ("right", changed(|body| body["answers"]["topic"]["probabilities"] = json!({"code": 0.2491, "money": 0.75}))),
-        ("MalformedAnswers", changed(|body| body["answers"]["urgency"]["probabilities"]["3"] = json!(0.0))),
-        ("MalformedAnswers", changed(|body| body["answers"]["urgency"]["type"] = json!("noul"))),
-        ("MalformedAnswers", changed(|body| body["answers"]["asks"]["noul"] = json!(1.5))),
-        ("MalformedAnswers", changed(|body| body["answers"]["asks"]["noul"] = json!(null))),
-        ("MalformedAnswers", changed(|body| body["answers"] = json!([]))),
-        ("WrongAnswers", changed(|body| body["usage"]["state_tokens_dropped"] = json!(4))),
-        ("WrongAnswers", changed(|body| body["usage"]["truncated_questions"] = json!(["asks"]))),
-        ("MalformedAnswers", answered(&right().to_string().replace("0.75", "NaN"))),
+        (
+            "right",
+            changed(|body| {
+                body["answers"]["topic"]["probabilities"] = json!({"code": 0.2491, "money": 0.75})
+            }),
+        ),
+        (
+            "MalformedAnswers",
+            changed(|body| body["answers"]["urgency"]["probabilities"]["3"] = json!(0.0)),
+        ),
+        (
+            "MalformedAnswers",
+            changed(|body| body["answers"]["urgency"]["type"] = json!("noul")),
+        ),
+        (
+            "MalformedAnswers",
+            changed(|body| body["answers"]["asks"]["noul"] = json!(1.5)),
+        ),
+        (
+            "MalformedAnswers",
+            changed(|body| body["answers"]["asks"]["noul"] = json!(null)),
+        ),
+        (
+            "MalformedAnswers",
+            changed(|body| body["answers"] = json!([])),
+        ),
+        (
+            "WrongAnswers",
+            changed(|body| body["usage"]["state_tokens_dropped"] = json!(4)),
+        ),
+        (
+            "WrongAnswers",
+            changed(|body| body["usage"]["truncated_questions"] = json!(["asks"])),
+        ),
+        (
+            "MalformedAnswers",
+            answered(&right().to_string().replace("0.75", "NaN")),
+        ),
         ("MalformedAnswers", answered(&right().to_string()[..40])),
         ("MalformedAnswers", answered("")),
         ("busy", status(503, "{}")),
@@ -103,9 +159,23 @@ fn fault_27_answers_that_are_none_are_told_apart() {
         ("MalformedAnswers", status(302, "")),
         ("MalformedAnswers, again", status(500, "{}")),
         ("ProbeTimedOut, again", status(504, "{}")),
-        ("MalformedAnswers", Err(CallError::TooLong { limit: 1 << 20 })),
-        ("ProbeTimedOut, again", Err(CallError::Deadline { after: Duration::from_secs(5) })),
-        ("ProbeTimedOut, again", Err(CallError::Unreachable { refused: true, message: "refused".to_owned() })),
+        (
+            "MalformedAnswers",
+            Err(CallError::TooLong { limit: 1 << 20 }),
+        ),
+        (
+            "ProbeTimedOut, again",
+            Err(CallError::Deadline {
+                after: Duration::from_secs(5),
+            }),
+        ),
+        (
+            "ProbeTimedOut, again",
+            Err(CallError::Unreachable {
+                refused: true,
+                message: "refused".to_owned(),
+            }),
+        ),
     ];
     for (expected, came) in cases {
         assert_eq!(verdict(&came, None), expected, "{came:?}");
@@ -179,7 +249,9 @@ fn junk() -> impl Strategy<Value = Value> {
                 0..4
             )
             .prop_map(|map| Value::Object(
-                map.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+                map.into_iter()
+                    .map(|(key, value)| (key.to_owned(), value))
+                    .collect()
             )),
         ]
     })
