@@ -2,8 +2,29 @@
 //! is worse.
 
 mod action;
+mod available;
+mod conditions;
+mod cut;
+mod deadline;
+mod device;
+mod external;
+mod facts;
+mod history;
+mod image;
 mod observation;
 mod plan;
+mod probed;
+mod recover;
+mod repair;
+mod replicas;
+mod requeue;
+mod restarts;
+mod revision;
+mod rollout;
+mod sweep;
+mod traffic;
+mod view;
+mod wish;
 
 pub use action::{Action, document_name};
 pub use observation::{
