@@ -3,9 +3,12 @@
 //! implementation decides nothing but how its engine is asked. Every action is idempotent: what is already so is fine.
 
 mod action;
+#[cfg(feature = "docker")]
+pub mod docker;
 mod error;
 mod observed;
 mod revision;
+pub mod task_protocol;
 
 use std::fmt::Debug;
 

@@ -144,6 +144,7 @@ async fn reconcile(
         ready: runtime.readiness().check("controller"),
         faults: FaultPoints::none(),
         instance: std::env::var("HOSTNAME").ok(),
+        engine: None,
     });
     let shutdown = runtime.shutdown();
     runtime.spawn("controller", controller.run(shutdown));

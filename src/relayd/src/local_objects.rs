@@ -118,6 +118,7 @@ impl LocalObjects {
             ready: runtime.readiness().check("controller"),
             faults: FaultPoints::none(),
             instance: None,
+            engine: None,
         });
         let shutdown = runtime.shutdown();
         let own = router(store.service(), Caller::SameUser, shutdown.clone());

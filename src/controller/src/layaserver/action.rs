@@ -1,7 +1,10 @@
 //! What can be done about a server: something on the engine, or a document beside the object.
 
+use std::time::Duration;
+
 use backend::RevisionInputs;
 
+use crate::driver::{ACTION_DEADLINE, ENGINE_DEADLINE};
 use crate::reconciler::{Destroys, Effect};
 
 /// One thing to do about a server.
@@ -82,6 +85,13 @@ impl Effect for Action {
             Destroys::Something
         } else {
             Destroys::Nothing
+        }
+    }
+
+    fn deadline(&self) -> Duration {
+        match self {
+            Self::Backend { .. } => ENGINE_DEADLINE,
+            Self::StoreRevision { .. } | Self::DeleteRevision { .. } => ACTION_DEADLINE,
         }
     }
 

@@ -7,13 +7,19 @@ mod conditions;
 mod cut;
 mod deadline;
 mod device;
+mod documents;
 mod external;
 mod facts;
+mod failed;
 mod history;
 mod image;
+mod inputs;
+mod numbers;
 mod observation;
+mod observe;
 mod plan;
 mod probed;
+mod reconciler;
 mod recover;
 mod repair;
 mod replicas;
@@ -27,7 +33,11 @@ mod view;
 mod wish;
 
 pub use action::{Action, document_name};
+pub use documents::{Concerns, Holds, Revisions, ServerDocuments, StoredDocument};
+pub use inputs::names_model;
+pub use numbers::{Endings, gauges_of};
 pub use observation::{
     Ages, Checked, GateVerdict, GateView, ModelView, Observation, Promotion, fact_keys,
 };
 pub use plan::{Planned, plan};
+pub use reconciler::{LayaServers, ServerParts};
