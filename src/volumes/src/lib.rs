@@ -3,6 +3,7 @@
 //! in two phases. A run that dies anywhere leaves what the next run goes on from. Everything here blocks: callers bring
 //! a thread, an ear for progress and a switch ([`Run`]). What is fetched, kept or deleted is decided elsewhere.
 
+mod arguments;
 mod digest;
 mod error;
 mod fetch;
@@ -20,6 +21,7 @@ mod verify;
 mod view;
 mod watch;
 
+pub use arguments::{Task, commands};
 pub use digest::{Digest, NoDigest};
 pub use error::{SourceFault, TaskError, TaskExit};
 pub use fetch::fetch;

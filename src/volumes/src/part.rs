@@ -7,6 +7,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use sha2::{Digest as _, Sha256};
@@ -22,6 +23,8 @@ use crate::watch::Watch;
 
 /// Bytes that are read, written and hashed at a time.
 pub(crate) const PIECE: usize = 256 << 10;
+/// How long small reads are gathered before they are written.
+const GATHERING: Duration = Duration::from_millis(250);
 /// Pieces that may wait for the hashing thread.
 const WAITING: usize = 8;
 
@@ -206,15 +209,15 @@ impl Filling<'_> {
 
     fn read(&self, reader: &mut dyn Read, into: &mut [u8]) -> Result<usize, TaskError> {
         self.watch.check()?;
-        let mut filled = 0;
-        // Small reads of a slow connection are worth a write of their own after a while, not each.
+        let (mut filled, began) = (0, Instant::now());
+        // Small reads are gathered, as long as nobody waits for progress.
         while filled < into.len() {
             match reader.read(&mut into[filled..]) {
                 Ok(0) => break,
                 Ok(count) => {
                     self.watch.heard(count as u64);
                     filled += count;
-                    if filled >= into.len() / 2 {
+                    if filled >= into.len() / 2 || began.elapsed() >= GATHERING {
                         break;
                     }
                 }

@@ -17,6 +17,21 @@ const MAX_MESSAGE_CHARS: usize = 2000;
 /// Most unknown names in it.
 const MAX_UNKNOWN: usize = 100;
 
+/// How a task ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// The result as JSON.
+    pub result: String,
+    /// The exit code.
+    pub exit: TaskExit,
+}
+
+impl Outcome {
+    pub(crate) const fn new(result: String, exit: TaskExit) -> Self {
+        Self { result, exit }
+    }
+}
+
 /// A PROGRESS line, without its end.
 #[must_use]
 pub fn progress_line(progress: &Progress) -> String {
