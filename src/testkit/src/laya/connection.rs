@@ -226,6 +226,7 @@ async fn decide(
         | Fault::UnknownChoice
         | Fault::LastOption
         | Fault::WrongKind
+        | Fault::DeadHead
         | Fault::AcceptThenClose => reply(stream, 200, &headers, body.as_bytes()).await?,
     }
     Ok(true)
