@@ -97,6 +97,7 @@ impl LocalEngine {
                 keep_trained: settings.keep_trained,
                 tombstones,
                 unclaimed: UnclaimedOwners::default(),
+                reports: Arc::new(controller::reports::NoReports),
             },
             inside,
             docker,
