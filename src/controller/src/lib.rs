@@ -15,12 +15,14 @@ pub mod failure;
 pub mod faults;
 pub mod fence;
 pub mod follow;
+pub mod layamodel;
 pub mod layaserver;
 pub mod merge;
 pub mod metrics;
 pub mod probe;
 pub mod queue;
 pub mod reconciler;
+pub mod reports;
 pub mod routingpolicy;
 pub mod schema;
 pub mod status_writer;
@@ -29,4 +31,6 @@ pub mod watched;
 pub mod wording;
 
 pub use context::Namespaces;
-pub use controller::{Controller, ControllerParts};
+pub use controller::{
+    Controller, ControllerParts, Engine, NoTombstones, Tombstones, Unclaimed, UnclaimedOwners,
+};

@@ -67,10 +67,16 @@ pub(crate) fn local(flags: LocalFlags) -> Result<(), RelaydError> {
         router,
         checkpoint,
         daemon_port,
+        engine,
+        no_docker,
+        no_controller,
     } = flags;
     let owner = Owner::User {
         checkpoint,
         daemon_port,
+        engine,
+        no_docker,
+        no_controller,
     };
     run(router, owner)
 }

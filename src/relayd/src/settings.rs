@@ -10,6 +10,7 @@ use service::listen::ListenAddress;
 use service::telemetry::{LogFormat, LogLevel};
 
 use crate::RouterFlags;
+use crate::engine_settings::{EngineFlags, EngineSettings, Whose};
 use crate::error::RelaydError;
 
 pub(crate) const PREFIX: &str = "RELAYD_";
@@ -31,6 +32,12 @@ pub(crate) enum Owner {
         checkpoint: Option<String>,
         /// `--daemon-port`.
         daemon_port: Option<String>,
+        /// Flags of the engine.
+        engine: EngineFlags,
+        /// `--no-docker`.
+        no_docker: bool,
+        /// `--no-controller`.
+        no_controller: bool,
     },
     /// Many share it: `relayd router`.
     Shared {
@@ -86,6 +93,8 @@ pub(crate) struct RouterSettings {
     pub(crate) servers: Vec<ConfiguredServer>,
     /// A folder whose checkpoint is served inside this process; `local` only.
     pub(crate) checkpoint: Option<PathBuf>,
+    /// Only `local`: the engine of its objects, if they are reconciled here.
+    pub(crate) engine: Option<EngineSettings>,
     pub(crate) database: Option<DatabaseUrl>,
     pub(crate) token_file: Option<PathBuf>,
     /// Tokens of the route that is the controller's.
@@ -142,10 +151,18 @@ impl RouterSettings {
             Owner::User {
                 checkpoint,
                 daemon_port,
-            } => flags.extend([
-                ("checkpoint", one(checkpoint)),
-                ("daemon_port", one(daemon_port)),
-            ]),
+                engine,
+                no_docker,
+                no_controller,
+            } => {
+                flags.extend([
+                    ("checkpoint", one(checkpoint)),
+                    ("daemon_port", one(daemon_port)),
+                    ("no_docker", switch(no_docker)),
+                    ("no_controller", switch(no_controller)),
+                ]);
+                flags.extend(engine.given());
+            }
             Owner::Shared {
                 kubeconfig,
                 namespace,
@@ -164,6 +181,7 @@ impl RouterSettings {
             daemon_port: daemon_port(&mut layers, is_local)?,
             servers: servers(&mut layers)?,
             checkpoint: checkpoint_folder(&mut layers, is_local)?,
+            engine: engine(&mut layers, is_local)?,
             database: database(&mut layers)?,
             token_file: path(&mut layers, "token_file")?,
             internal_token_file: path(&mut layers, "internal_token_file")?,
@@ -282,6 +300,16 @@ fn checkpoint_folder(layers: &mut Layers, is_local: bool) -> Result<Option<PathB
     Ok(setting.map(|setting| setting.value))
 }
 
+/// The engine's settings count as known also where nothing is reconciled.
+fn engine(layers: &mut Layers, is_local: bool) -> Result<Option<EngineSettings>, ConfigError> {
+    if !is_local {
+        return Ok(None);
+    }
+    let settings = EngineSettings::read(layers, Whose::Laptop)?;
+    let is_off = layers.with_default("no_controller", false)?.value;
+    Ok((!is_off).then_some(settings))
+}
+
 fn database(layers: &mut Layers) -> Result<Option<DatabaseUrl>, RelaydError> {
     let url = layers.secret("database_url")?;
     let file: Option<Setting<PathBuf>> = layers.optional("database_url_file")?;
@@ -310,6 +338,11 @@ pub(crate) fn configuration_file(
         .get("RELAYD_CONFIG")
         .filter(|path| !path.trim().is_empty());
     flag.or_else(|| variable.cloned()).map(PathBuf::from)
+}
+
+/// The values of a flag that is there or not.
+fn switch(flag: bool) -> Vec<String> {
+    flag.then(|| "true".to_owned()).into_iter().collect()
 }
 
 /// The values of a flag that is given once or not at all.

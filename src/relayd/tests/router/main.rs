@@ -5,6 +5,7 @@
 
 mod answers;
 mod bodies;
+mod embedded;
 mod ending;
 mod followed;
 mod limits;
