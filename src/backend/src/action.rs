@@ -4,6 +4,7 @@
 use api::kinds::laya_server::{ServerApi, Serving};
 use api::kinds::shared::{Device, Gpu, Pod, SecretRef};
 use api::label::Task;
+use serde::{Deserialize, Serialize};
 
 use crate::revision::RevisionInputs;
 
@@ -157,8 +158,9 @@ pub enum Ordinals {
     Only(Vec<u32>),
 }
 
-/// What a volume is for. Its name on the engine is the back end's.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// What a volume is for. Its name on the engine is the back end's. Written as JSON on labels.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum VolumeRole {
     /// Checkpoints. One for all on Docker and embedded; on Kubernetes that of the owning LayaModel.
     Models,

@@ -3,9 +3,14 @@
 //! implementation decides nothing but how its engine is asked. Every action is idempotent: what is already so is fine.
 
 mod action;
+#[cfg(feature = "docker")]
+pub mod docker;
+#[cfg(feature = "embedded")]
+pub mod embedded;
 mod error;
 mod observed;
 mod revision;
+pub mod task_protocol;
 
 use std::fmt::Debug;
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use api::reason::Reason;
+use backend::BackendError;
 use kube::core::Status;
 
 use crate::fence::FenceError;
@@ -71,6 +72,9 @@ pub enum Failure {
         /// Why not.
         source: FenceError,
     },
+    /// The engine did not do it.
+    #[error("{0}")]
+    Engine(#[from] BackendError),
     /// The pass as a whole took too long.
     #[error("the pass did not end within {} s", after.as_secs())]
     TimedOut {
@@ -142,6 +146,8 @@ impl Failure {
             Self::Forbidden { .. } | Self::Refused { .. } | Self::NameTaken { .. } => {
                 Remedy::Change
             }
+            Self::Engine(error) if !error.retryable() && !error.is_blind() => Remedy::Change,
+            Self::Engine(_) => Remedy::BackOff,
             Self::Conflict { .. } => Remedy::FreshRead,
             Self::Gone { .. } => Remedy::Nothing,
             Self::Unavailable { .. }
@@ -162,6 +168,7 @@ impl Failure {
             Self::Gone { .. } => "gone",
             Self::Unavailable { .. } => "unavailable",
             Self::Fenced { .. } => "fenced",
+            Self::Engine(_) => "engine",
             Self::TimedOut { .. } => "timed_out",
             Self::Panicked => "panicked",
         }
@@ -174,6 +181,8 @@ impl Failure {
             Self::Forbidden { .. } => Some(Reason::Forbidden),
             Self::Refused { .. } => Some(Reason::SchemaMismatch),
             Self::NameTaken { .. } => Some(Reason::NameTaken),
+            // An engine that does not answer is found by the next look, which says so without losing what is known.
+            Self::Engine(BackendError::Refused { reason, .. }) => Some(*reason),
             _ => None,
         }
     }

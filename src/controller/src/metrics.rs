@@ -4,14 +4,16 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use api::reason::Reason;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{
-    HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
 };
 use service::telemetry::ProcessMetrics;
 
 use crate::fence::Term;
+use crate::probe::ProbeCounts;
 
 /// Seconds: a pass over an unchanged object takes less than a millisecond, a whole one at most 30 s.
 const PASS_BUCKETS: &[f64] = &[
@@ -19,6 +21,10 @@ const PASS_BUCKETS: &[f64] = &[
 ];
 /// Seconds: the debounce is 0.05, the bar for a thousand changes at once is 10.
 const WAIT_BUCKETS: &[f64] = &[0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0];
+/// Seconds: a start of a small model takes some, a canary hours.
+const ROLLOUT_BUCKETS: &[f64] = &[
+    10.0, 30.0, 60.0, 300.0, 900.0, 1_800.0, 3_600.0, 14_400.0, 86_400.0,
+];
 /// Seconds: a local write takes 2 ms; a call may take 5 s.
 const CALL_BUCKETS: &[f64] = &[0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0];
 
@@ -47,6 +53,54 @@ pub struct ControllerMetrics {
     api_requests: IntCounterVec,
     api_request_duration: HistogramVec,
     objects: Objects,
+    backend_up: IntGaugeVec,
+    backend_strangers: IntGaugeVec,
+    model_fetch_bytes: IntCounter,
+    model_fetch_failures: IntCounterVec,
+    probes: IntCounterVec,
+    rollouts: IntCounterVec,
+    rollout_duration: HistogramVec,
+    servers: Servers,
+}
+
+/// A gauge of a LayaServer; it disappears with its object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ServerGauge {
+    /// `relay_server_replicas_wanted`.
+    ReplicasWanted,
+    /// `relay_server_replicas_ready`.
+    ReplicasReady,
+    /// `relay_server_device_matched`: 1 or 0, absent while that is not known.
+    DeviceMatched,
+    /// `relay_server_rollback_ready`: 1 or 0.
+    RollbackReady,
+    /// `relay_server_probe_latency_seconds`, by role.
+    ProbeLatency,
+    /// `relay_rollout_active`: 1 or 0.
+    RolloutActive,
+}
+
+/// A rollout that ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RolloutEnded {
+    /// Its strategy.
+    pub strategy: &'static str,
+    /// How, in a word of [`RolloutEnded::OUTCOMES`].
+    pub outcome: &'static str,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+impl RolloutEnded {
+    /// How a rollout can end: the words of `status.history[].outcome`.
+    pub const OUTCOMES: [&'static str; 6] = [
+        "Promoted",
+        "RolledBack",
+        "Rejected",
+        "Superseded",
+        "Withdrawn",
+        "RollbackFailed",
+    ];
 }
 
 /// How a pass ended.
@@ -174,8 +228,15 @@ impl ControllerMetrics {
             "Events that were not published: too many, or the API did not take them.",
         )?;
         registry.register(Box::new(events_dropped.clone()))?;
+        let model_fetch_bytes = IntCounter::new(
+            full_name("model_fetch_bytes_total"),
+            "Bytes of models that fetches brought, as far as their progress told.",
+        )?;
+        registry.register(Box::new(model_fetch_bytes.clone()))?;
         let objects = Objects::new()?;
         registry.register(Box::new(objects.clone()))?;
+        let servers = Servers::new()?;
+        registry.register(Box::new(servers.clone()))?;
         Ok(Self {
             process: process.clone(),
             leader: gauge(
@@ -247,7 +308,94 @@ impl ControllerMetrics {
                 &["verb", "kind", "code"],
             )?,
             objects,
+            backend_up: gauges(
+                "backend_up",
+                "Whether the engine answered when it was asked last: 1 or 0.",
+                &["backend"],
+            )?,
+            backend_strangers: gauges(
+                "backend_strangers",
+                "Owners that have children on the engine and that the store has never known.",
+                &["backend"],
+            )?,
+            model_fetch_bytes,
+            model_fetch_failures: counters(
+                "model_fetch_failures_total",
+                "Fetches of models that failed, by why.",
+                &["reason"],
+            )?,
+            probes: counters(
+                "probe_total",
+                "Probe questions, by how they were answered.",
+                &["result"],
+            )?,
+            rollouts: counters(
+                "rollout_total",
+                "Rollouts that ended, by how.",
+                &["strategy", "outcome"],
+            )?,
+            rollout_duration: histograms(
+                "rollout_duration_seconds",
+                "Time from the begin of a rollout to its end.",
+                ROLLOUT_BUCKETS,
+                &["strategy", "outcome"],
+            )?,
+            servers,
         })
+    }
+
+    /// The engine was asked, and answered or not.
+    pub fn backend_seen(&self, backend: &str, answered: bool) {
+        self.backend_up
+            .with_label_values(&[backend])
+            .set(i64::from(answered));
+    }
+
+    /// Owners on the engine that nobody claims.
+    pub fn backend_strangers(&self, backend: &str, owners: usize) {
+        self.backend_strangers
+            .with_label_values(&[backend])
+            .set(i64::try_from(owners).unwrap_or(i64::MAX));
+    }
+
+    /// A fetch brought so many bytes more.
+    pub fn model_fetched(&self, bytes: u64) {
+        self.model_fetch_bytes.inc_by(bytes);
+    }
+
+    /// A fetch failed.
+    pub fn model_fetch_failed(&self, reason: Reason) {
+        self.model_fetch_failures
+            .with_label_values(&[reason.as_str()])
+            .inc();
+    }
+
+    /// What probe questions are counted with.
+    #[must_use]
+    pub fn probe_counts(&self) -> ProbeCounts {
+        ProbeCounts(self.probes.clone())
+    }
+
+    /// A rollout ended.
+    pub fn rollout_ended(&self, ended: &RolloutEnded) {
+        let labels = [ended.strategy, ended.outcome];
+        self.rollouts.with_label_values(&labels).inc();
+        self.rollout_duration
+            .with_label_values(&labels)
+            .observe(ended.seconds);
+    }
+
+    /// Where the gauges of servers come from when they are read: `source` gives gauge, namespace, name, role and value of
+    /// each.
+    pub fn measure_servers(
+        &self,
+        source: impl Fn(&mut dyn FnMut(ServerGauge, [&str; 3], f64)) + Send + Sync + 'static,
+    ) {
+        self.servers
+            .sources
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Box::new(source));
     }
 
     /// A pass ended.
@@ -391,6 +539,105 @@ impl Collector for Objects {
             });
         }
         self.gauge.collect()
+    }
+}
+
+type ServerSource = dyn Fn(&mut dyn FnMut(ServerGauge, [&str; 3], f64)) + Send + Sync;
+
+/// Gauges of servers: computed from the caches when they are read, so that they disappear with their objects.
+#[derive(Clone)]
+struct Servers {
+    gauges: Vec<(ServerGauge, GaugeVec)>,
+    sources: Arc<Mutex<Vec<Box<ServerSource>>>>,
+}
+
+impl Servers {
+    fn new() -> prometheus::Result<Self> {
+        let gauge = |which, name: &str, help: &str, labels: &[&str]| {
+            let gauge = GaugeVec::new(Opts::new(full_name(name), help), labels)?;
+            prometheus::Result::Ok((which, gauge))
+        };
+        let labels = &["namespace", "name"];
+        Ok(Self {
+            gauges: vec![
+                gauge(
+                    ServerGauge::ReplicasWanted,
+                    "server_replicas_wanted",
+                    "Replicas that a server should have.",
+                    labels,
+                )?,
+                gauge(
+                    ServerGauge::ReplicasReady,
+                    "server_replicas_ready",
+                    "Replicas of the champion that are ready.",
+                    labels,
+                )?,
+                gauge(
+                    ServerGauge::DeviceMatched,
+                    "server_device_matched",
+                    "Whether the device that serves is the asked one: 1 or 0; absent while that is not known.",
+                    labels,
+                )?,
+                gauge(
+                    ServerGauge::RollbackReady,
+                    "server_rollback_ready",
+                    "Whether image and weights of the previous version are here: 1 or 0.",
+                    labels,
+                )?,
+                gauge(
+                    ServerGauge::ProbeLatency,
+                    "server_probe_latency_seconds",
+                    "Time of the last probe question that was answered right, of the slowest replica.",
+                    &["namespace", "name", "role"],
+                )?,
+                gauge(
+                    ServerGauge::RolloutActive,
+                    "rollout_active",
+                    "Whether a rollout is under way: 1 or 0.",
+                    labels,
+                )?,
+            ],
+            sources: Arc::default(),
+        })
+    }
+
+    fn set(&self, which: ServerGauge, [namespace, name, role]: [&str; 3], value: f64) {
+        let found = self.gauges.iter().find(|(known, _)| *known == which);
+        let Some((_, gauge)) = found else { return };
+        match which {
+            ServerGauge::ProbeLatency => gauge.with_label_values(&[namespace, name, role]),
+            _ => gauge.with_label_values(&[namespace, name]),
+        }
+        .set(value);
+    }
+}
+
+impl fmt::Debug for Servers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Servers").finish_non_exhaustive()
+    }
+}
+
+impl Collector for Servers {
+    fn desc(&self) -> Vec<&Desc> {
+        self.gauges
+            .iter()
+            .flat_map(|(_, gauge)| gauge.desc())
+            .collect()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        for (_, gauge) in &self.gauges {
+            gauge.reset();
+        }
+        for source in sources.iter() {
+            source(&mut |which, labels, value| self.set(which, labels, value));
+        }
+        self.gauges
+            .iter()
+            .flat_map(|(_, gauge)| gauge.collect())
+            .collect()
     }
 }
 

@@ -23,6 +23,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::clock::Now;
+use crate::driver::ACTION_DEADLINE;
 use crate::failure::Failure;
 
 /// What a kind does in the steps of a pass.
@@ -143,6 +144,10 @@ pub trait Effect: Debug {
     fn destroys(&self) -> Destroys;
     /// On what, for errors.
     fn target(&self) -> String;
+    /// How long it may take.
+    fn deadline(&self) -> Duration {
+        ACTION_DEADLINE
+    }
 }
 
 /// Whether an action destroys something.

@@ -45,6 +45,8 @@ pub const PASS_DEADLINE: Duration = Duration::from_secs(30);
 pub const END_DEADLINE: Duration = Duration::from_secs(15);
 /// For one action.
 pub const ACTION_DEADLINE: Duration = Duration::from_secs(5);
+/// For one action on an engine that makes, starts or removes something (7.2).
+pub const ENGINE_DEADLINE: Duration = Duration::from_secs(30);
 /// Prefix of annotations that ask something of us.
 const OUR_ANNOTATIONS: &str = "relay.dev/";
 

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use service::telemetry::trace::{self, Pass, Subject};
 
-use super::{ACTION_DEADLINE, Driver, PASS_DEADLINE};
+use super::{Driver, PASS_DEADLINE};
 use crate::backoff::jitter;
 use crate::clock::Now;
 use crate::failure::{Failure, Remedy};
@@ -214,7 +214,7 @@ impl<R: Reconciler> Driver<R> {
             })?;
         let began = Instant::now();
         let act = self.reconciler.act(known, action);
-        let done = within(ACTION_DEADLINE, name, || action.target(), act).await;
+        let done = within(action.deadline(), name, || action.target(), act).await;
         let result = if done.is_ok() { "done" } else { "failed" };
         let took = began.elapsed();
         self.context

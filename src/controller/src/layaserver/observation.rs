@@ -27,6 +27,8 @@ pub struct Checked {
     pub default_image: String,
     /// Revision inputs that are stored for this object, by revision.
     pub documents: BTreeMap<String, RevisionInputs>,
+    /// Uids of those documents, by revision: what a removal names.
+    pub document_uids: BTreeMap<String, String>,
 }
 
 /// What a pass needs of a LayaModel.
@@ -157,6 +159,7 @@ pub fn fact_keys(server: &LayaServer) -> Vec<String> {
         push("restarts", restarts.since);
         push("restart", restarts.last_at);
     }
+    push("wish", status.wish.as_ref().and_then(|wish| wish.since));
     push(
         "champion",
         status.champion.as_ref().and_then(|version| version.since),

@@ -25,7 +25,7 @@ pub use documents::{Document, Documents};
 pub use inputs::{Inputs, ServerState};
 pub use plan::{Action, KEPT, Kept, Observation, Presence};
 pub use revision::{document_name, document_spec, revision_of};
-pub use server::ServerView;
+pub use server::{ChampionView, ServerView};
 pub use validate::{Checked, Compiled, Memo, Verdict, compile};
 
 use crate::clock::Now;

@@ -194,6 +194,7 @@ impl World {
             ready: readiness.check("objects"),
             faults,
             instance: None,
+            engine: None,
         });
         let (trigger, shutdown) = ShutdownTrigger::new();
         Running {

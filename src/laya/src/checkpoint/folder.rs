@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::LoadError;
 
 /// Files that every checkpoint has.
-pub(crate) const REQUIRED: [&str; 5] = [
+pub const REQUIRED: [&str; 5] = [
     "rl_agent_config.json",
     "model.safetensors",
     "encoder/config.json",
@@ -18,7 +18,7 @@ pub(crate) const REQUIRED: [&str; 5] = [
     "tokenizer/tokenizer_config.json",
 ];
 /// Files that it may have; they count for the digest of a plain folder.
-pub(crate) const OPTIONAL: [&str; 5] = [
+pub const OPTIONAL: [&str; 5] = [
     "decisions.json",
     "questions.json",
     "train_report.json",

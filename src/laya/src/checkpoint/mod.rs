@@ -7,6 +7,7 @@ mod folder;
 mod header;
 mod inspect;
 mod manifest;
+mod meaning;
 mod random;
 mod tensors;
 mod weights;
@@ -22,12 +23,14 @@ pub use config::{AgentConfig, EncoderConfig, Reach, Temperatures};
 pub use error::{LoadError, LoadFailure, Mismatch};
 pub(crate) use folder::hex;
 use folder::{Folder, MANIFEST, MAX_CONFIG_BYTES, MAX_TOKENIZER_BYTES};
+pub use folder::{OPTIONAL as OPTIONAL_FILES, REQUIRED as REQUIRED_FILES};
 pub use header::Dtype;
 pub use inspect::{Inspection, inspect};
 pub use manifest::{
     ContractRef, FileEntry, MAX_MANIFEST_BYTES, Manifest, Probe, ProbeAnswer, checkpoint_digest,
     is_inner_path,
 };
+pub use meaning::{Meaning, meaning};
 pub use random::{RandomError, Shape, write_random};
 pub(crate) use tensors::ACT_WIDTH;
 use weights::Hashing;

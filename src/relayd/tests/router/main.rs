@@ -5,7 +5,9 @@
 
 mod answers;
 mod bodies;
+mod embedded;
 mod ending;
+mod followed;
 mod limits;
 mod objects;
 mod servers;

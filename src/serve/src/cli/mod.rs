@@ -10,6 +10,7 @@ mod query;
 mod questions;
 mod random;
 mod serve;
+mod volume;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -23,13 +24,10 @@ pub use error::CliError;
 pub const EXIT_REFUSED: u8 = 2;
 
 /// Words of the table that other parts of Relay bring, or later releases.
-const NOT_HERE: [&str; 10] = [
+const NOT_HERE: [&str; 7] = [
     "mcp",
     "eval",
     "calibrate",
-    "fetch",
-    "verify",
-    "prune",
     "gpu-check",
     "evaluate",
     "train",
@@ -91,6 +89,9 @@ fn dispatch(arguments: &[OsString], environment: &Environment) -> Result<u8, Cli
         "route" => ask::run(parse(command, arguments)?, ask::Mode::Route, environment),
         "inspect" => inspect::run(&parse(command, arguments)?),
         "probe" => probe::run(&parse(command, arguments)?, environment),
+        "fetch" | "verify" | "prune" => {
+            volume::run(word, &matches(command, arguments)?, environment)
+        }
         "parity" => parity::run(&parse(command, arguments)?),
         _ => random::run(&parse(command, arguments)?),
     }
@@ -113,13 +114,13 @@ fn program() -> Command {
         .about("Typed decisions about a text")
         .after_help(
             "Without a word the text is routed, or answered with --predict. Words: serve, predict, route, inspect, probe, \
-             parity, random-checkpoint; `laya WORD --help` explains one.",
+             parity, fetch, verify, prune, random-checkpoint; `laya WORD --help` explains one.",
         )
         .disable_help_subcommand(true)
 }
 
-fn words() -> [Command; 7] {
-    [
+fn words() -> Vec<Command> {
+    let own = [
         serve::command(),
         query::Query::augment_args(Command::new("predict").about("Answer questions about a text")),
         query::Query::augment_args(
@@ -138,7 +139,8 @@ fn words() -> [Command; 7] {
             Command::new("random-checkpoint")
                 .about("Write a random checkpoint for tests and benchmarks"),
         ),
-    ]
+    ];
+    own.into_iter().chain(volume::commands()).collect()
 }
 
 /// The whole definition, for completions and the manual page.

@@ -1,10 +1,12 @@
-//! A Laya server on a loopback port that answers every question with its first option (by name), and fails as it is told.
+//! A Laya server on a loopback port that answers every question with its first option (by name), or as a model would, and
+//! fails as it is told.
 
 mod answers;
 mod connection;
+mod plausible;
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -36,18 +38,43 @@ pub enum Fault {
     NotANumber,
     /// The answer to this question is not there.
     MissingId(String),
-    /// A choice that is none of the options.
+    /// A choice that is none of the options; of [`Answers::Plausible`] the least likely option.
     UnknownChoice,
     /// A choice is answered like a score.
     WrongKind,
     /// This status, with `Retry-After` in seconds where there is one.
     Status(u16, Option<u32>),
+    /// It drains: 503 as Laya says it, for what is new.
+    Draining,
+    /// Choices are answered with their last option instead of their first: valid, and other labels.
+    LastOption,
     /// The connection is reset once the request was read.
     Reset,
     /// A connection is closed as soon as it is accepted, one that is open at its next request.
     AcceptThenClose,
     /// `503` with a head that never ends.
     EndlessHead,
+    /// Every state gets the same answers, as from a head that does not look.
+    DeadHead,
+}
+
+/// How questions are answered where nothing goes wrong.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Answers {
+    /// Every one with its first option, always with the same probability: a dead head.
+    #[default]
+    First,
+    /// With whole distributions that depend on state and question, the same each time. States of these probes
+    /// (`relay-manifest.json`: `state`, `answers` by id with `label` and `probability`) are answered as recorded.
+    Plausible(Vec<serde_json::Value>),
+}
+
+impl Answers {
+    /// As a model's, with nothing recorded.
+    #[must_use]
+    pub const fn lively() -> Self {
+        Self::Plausible(Vec::new())
+    }
 }
 
 /// What the server says of itself.
@@ -63,6 +90,8 @@ pub struct Says {
     pub checkpoint: Option<String>,
     /// The token it demands on decision routes.
     pub key: Option<String>,
+    /// How it answers.
+    pub answers: Answers,
 }
 
 impl Says {
@@ -96,6 +125,7 @@ impl Says {
             contract: Some(digest.to_owned()),
             checkpoint: Some(CHECKPOINT.to_owned()),
             key: None,
+            answers: Answers::First,
         }
     }
 
@@ -112,6 +142,7 @@ impl Says {
             contract: None,
             checkpoint: None,
             key: None,
+            answers: Answers::First,
         }
     }
 
@@ -136,6 +167,12 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// What was asked for: path and query.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        self.line.split(' ').nth(1).unwrap_or_default()
+    }
+
     /// A header, by its name in lower case.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -158,6 +195,8 @@ struct Shared {
     in_flight: AtomicUsize,
     peak: AtomicUsize,
     connections: AtomicUsize,
+    draining: AtomicBool,
+    drains: AtomicUsize,
 }
 
 impl Shared {
@@ -206,6 +245,8 @@ impl FakeLaya {
             in_flight: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
+            draining: AtomicBool::new(false),
+            drains: AtomicUsize::new(0),
         });
         let accepting = tokio::spawn(accept(listener, shared.clone()));
         Self {
@@ -266,6 +307,23 @@ impl FakeLaya {
     #[must_use]
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::SeqCst)
+    }
+
+    /// Whether it was told to drain, by `POST /drain` or [`Self::drain`], and not back.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.shared.draining.load(Ordering::SeqCst)
+    }
+
+    /// How often it was told to drain by `POST /drain`.
+    #[must_use]
+    pub fn drains(&self) -> usize {
+        self.shared.drains.load(Ordering::SeqCst)
+    }
+
+    /// From now on it takes no more decisions and is not ready.
+    pub fn drain(&self) {
+        self.shared.draining.store(true, Ordering::SeqCst);
     }
 
     /// The last decision request.

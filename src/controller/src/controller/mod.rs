@@ -1,14 +1,22 @@
-//! All reconcilers of a process over one object source: a `kube::Client` of an API server or of the local object API.
+//! All reconcilers of a process over one object source: a `kube::Client` of an API server or of the local object API. One
+//! file a kind adds its caches, its triggers and its driver.
+
+mod engine;
+mod hints;
+mod models;
+mod policies;
+mod servers;
+mod shared;
+mod sweep;
 
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::group::Kind;
+use api::kinds::LayaModel;
 use futures_util::future::join_all;
-use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::Client;
-use kube::api::PartialObjectMeta;
 use kube::runtime::watcher;
 use service::runtime::{ReadyHandle, Shutdown};
 use service::telemetry::causes;
@@ -19,16 +27,20 @@ use tokio::task::JoinSet;
 use crate::client::{Deadlines, guarded};
 use crate::clock::Clock;
 use crate::context::{Context, Namespaces};
-use crate::driver::{Driver, Feed};
+use crate::driver::Driver;
 use crate::events::Events;
 use crate::faults::FaultPoints;
 use crate::fence::Fence;
 use crate::metrics::ControllerMetrics;
-use crate::queue::{Key, Queue};
-use crate::routingpolicy::{Documents, Inputs, RoutingPolicies, ServerView};
+use crate::reconciler::Reconciler;
+use crate::routingpolicy::ServerView;
 use crate::schema::{self, Difference};
 use crate::status_writer::StatusWriter;
 use crate::watched::Watched;
+use shared::Shared;
+
+pub use engine::{Engine, NoTombstones, Tombstones};
+pub use sweep::{Unclaimed, UnclaimedOwners};
 
 /// How often the published schema is compared again.
 const SCHEMA_EVERY: Duration = Duration::from_secs(600);
@@ -57,6 +69,8 @@ pub struct ControllerParts {
     pub faults: FaultPoints,
     /// Tells several controllers apart in events: the name of the pod or of the machine.
     pub instance: Option<String>,
+    /// Where models lie and servers run. Without one only policies are reconciled; the other kinds are left alone.
+    pub engine: Option<Engine>,
 }
 
 /// All reconcilers of a process.
@@ -67,6 +81,12 @@ pub struct Controller {
     /// Resolve when a cache is complete, with its kind.
     caches: Vec<(&'static str, Cache)>,
     drivers: Vec<Start>,
+    /// LayaServers as policies and models see them.
+    servers: Shared<ServerView>,
+    /// LayaModels, with an engine.
+    models: Option<Shared<Watched<LayaModel>>>,
+    /// Who hears the hints of the engine.
+    hints: hints::Listeners,
 }
 
 type Cache = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -95,6 +115,7 @@ impl Controller {
             ready,
             faults,
             instance,
+            engine,
         } = parts;
         let client = guarded(client, deadlines, metrics.clone());
         let (events, publishing) = Events::new(client.clone(), instance, &metrics);
@@ -120,59 +141,31 @@ impl Controller {
             traces,
             seed,
         });
+        let servers = Shared::new(&context, &watcher::Config::default(), ServerView::slim);
         let mut controller = Self {
             context,
             ready,
             tasks,
             caches: Vec::new(),
             drivers: Vec::new(),
+            servers,
+            models: None,
+            hints: hints::Listeners::default(),
         };
+        controller.cache("LayaServer", controller.servers.complete());
         controller.add_policies();
+        if let Some(engine) = engine {
+            controller.add_models(&engine);
+            controller.add_servers(&engine);
+            controller.add_sweep(&engine);
+            let hear = std::mem::take(&mut controller.hints);
+            controller.tasks.spawn(hear.run(engine.backend.changes()));
+        }
         controller
     }
 
-    fn add_policies(&mut self) {
-        let context = self.context.clone();
-        let queue = Queue::default();
-        let (schema, compared) = watch::channel(Arc::default());
-        let servers =
-            Feed::<ServerView>::new(&context, &watcher::Config::default(), ServerView::slim);
-        let revisions = Feed::<PartialObjectMeta<ControllerRevision>>::new(
-            &context,
-            &Documents::watched(),
-            Documents::slim,
-        );
-        let documents = Arc::new(Documents::default());
-        let policies = RoutingPolicies::new(
-            context.client.clone(),
-            Inputs::new(servers.store()),
-            documents.clone(),
-        );
-        let (driver, feed) = Driver::new(policies, context, queue.clone(), compared);
-        let policies = feed.store();
-        self.cache("RoutingPolicy", feed.complete());
-        self.cache("LayaServer", servers.complete());
-        self.cache("ControllerRevision", revisions.complete());
-        let changed = driver.clone();
-        self.tasks
-            .spawn(feed.run(move |change| changed.changed(change)));
-        let pushed = queue.clone();
-        self.tasks.spawn(servers.run(move |change| {
-            let (crate::merge::Change::Applied(server) | crate::merge::Change::Deleted(server)) =
-                change;
-            let server = Key::of(server.as_ref());
-            for policy in policies.state() {
-                if names(policy.as_ref(), &server) {
-                    pushed.push(Key::of(policy.as_ref()));
-                }
-            }
-        }));
-        self.tasks.spawn(revisions.run(move |change| {
-            if let Some(policy) = documents.changed(&change) {
-                queue.push(policy);
-            }
-        }));
-        self.compare_schema(Kind::RoutingPolicy, schema, driver.clone());
+    /// Passes of a kind begin once all caches are complete.
+    fn drive<R: Reconciler>(&mut self, driver: Arc<Driver<R>>) {
         self.drivers.push(Box::new(move |synced, shutdown| {
             let ready = async move {
                 let mut synced = synced;
@@ -192,7 +185,7 @@ impl Controller {
     }
 
     /// Compares the published schema of a kind with ours, now and from time to time.
-    fn compare_schema<R: crate::reconciler::Reconciler>(
+    fn compare_schema<R: Reconciler>(
         &mut self,
         kind: Kind,
         found: watch::Sender<Arc<Difference>>,
@@ -238,7 +231,14 @@ impl Controller {
             mut tasks,
             caches,
             drivers,
+            servers,
+            models,
+            hints: _,
         } = self;
+        tasks.spawn(servers.run());
+        if let Some(models) = models {
+            tasks.spawn(models.run());
+        }
         let (synced, wait) = watch::channel(false);
         let mut passes = JoinSet::new();
         for start in drivers {
@@ -270,19 +270,6 @@ impl Controller {
         ready.not_ready("draining");
         context.writer.close();
     }
-}
-
-/// Whether a policy names a server.
-fn names(policy: &Watched<api::kinds::RoutingPolicy>, server: &Key) -> bool {
-    let Watched::Parsed(policy) = policy else {
-        return false;
-    };
-    policy.metadata.namespace.as_deref() == Some(&server.namespace)
-        && policy
-            .spec
-            .server_ref
-            .as_ref()
-            .is_some_and(|reference| reference.name == server.name)
 }
 
 fn say(kind: Kind, difference: &Difference) {

@@ -1,0 +1,111 @@
+//! The wording of a version, stored as an immutable document by its digest (control-plane 2). Several models may share
+//! one, so it belongs to none of them.
+
+use api::document::canonical;
+use api::field_manager;
+use api::group::Kind;
+use api::label;
+use decision::contract::{Contract, Digest};
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
+use serde_json::Value;
+
+/// A wording and its digest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wording {
+    /// Contract digest, `sha256:<64 hex>`.
+    pub digest: String,
+    /// `decisions.json` of the checkpoint.
+    pub decisions: Value,
+}
+
+impl Wording {
+    /// Reads a `decisions.json`.
+    ///
+    /// # Errors
+    /// What is wrong with it, with its place.
+    pub fn read(decisions: &Value) -> Result<Self, String> {
+        let text = decisions.to_string();
+        let contract = Contract::import(text.as_bytes()).map_err(|error| error.to_string())?;
+        Ok(Self {
+            digest: contract.digest().to_string(),
+            decisions: decisions.clone(),
+        })
+    }
+
+    /// Name of its document.
+    #[must_use]
+    pub fn document_name(&self) -> String {
+        contract_document_name(&self.digest).unwrap_or_default()
+    }
+
+    /// Its document for a namespace.
+    #[must_use]
+    pub fn document(&self, namespace: &str) -> ControllerRevision {
+        let labels = [
+            (label::APP_NAME, label::APP),
+            (label::PART_OF, label::RELAY),
+            (label::MANAGED_BY, field_manager::CONTROLLER),
+            (label::KIND, Kind::LayaModel.as_str()),
+            (label::NAMESPACE, namespace),
+        ];
+        ControllerRevision {
+            metadata: ObjectMeta {
+                name: Some(self.document_name()),
+                namespace: Some(namespace.to_owned()),
+                labels: Some(
+                    labels
+                        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                        .into(),
+                ),
+                ..ObjectMeta::default()
+            },
+            data: Some(RawExtension(self.decisions.clone())),
+            revision: 1,
+        }
+    }
+
+    /// Whether a document holds this wording.
+    #[must_use]
+    pub fn is_in(&self, document: &ControllerRevision) -> bool {
+        let Some(RawExtension(held)) = &document.data else {
+            return false;
+        };
+        canonical(held) == canonical(&self.decisions)
+            || Self::read(held).is_ok_and(|held| held.digest == self.digest)
+    }
+}
+
+/// Name of the document that holds the wording of a contract digest; `None` when it is no digest.
+#[must_use]
+pub fn contract_document_name(digest: &str) -> Option<String> {
+    let digest: Digest = digest.parse().ok()?;
+    Some(format!("contract-{}", digest.short()))
+}
+
+#[cfg(test)]
+mod tests {
+    use decision::{RELAY_DECISIONS_JSON, relay_contract};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_wording_is_known_by_its_digest() {
+        let decisions: Value = serde_json::from_str(RELAY_DECISIONS_JSON).unwrap();
+        let wording = Wording::read(&decisions).unwrap();
+        assert_eq!(wording.digest, relay_contract().digest().to_string());
+        let name = format!("contract-{}", relay_contract().digest().short());
+        assert_eq!(wording.document_name(), name);
+        let document = wording.document("space");
+        assert!(wording.is_in(&document));
+        let other = ControllerRevision {
+            data: Some(RawExtension(json!({"a": 1}))),
+            ..document
+        };
+        assert!(!wording.is_in(&other));
+        assert!(Wording::read(&json!({"a": 1})).is_err());
+        assert_eq!(contract_document_name("x"), None);
+    }
+}

@@ -1,0 +1,362 @@
+//! Stored documents that servers need (control-plane 3.1, 2): what made a revision, as `ls-<name>-<revision>`, and the
+//! wordings of contracts, as `contract-<12 hex>`. Each has a digest in its name, so one that holds something else is told
+//! from a right one and is not used.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use api::field_manager;
+use api::group::{API_VERSION, Kind};
+use api::kinds::LayaServer;
+use api::label;
+use backend::RevisionInputs;
+use decision::Contract;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
+use kube::core::ObjectMeta;
+use kube::runtime::watcher;
+use kube::{Resource, ResourceExt};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::action::document_name;
+use crate::merge::Change;
+use crate::probe::QuestionSet;
+use crate::queue::Key;
+
+/// A stored document, read.
+#[derive(Debug, Clone)]
+pub struct StoredDocument {
+    metadata: ObjectMeta,
+    held: Held,
+}
+
+/// What a document holds.
+#[derive(Debug, Clone)]
+enum Held {
+    /// What made a revision.
+    Revision(Box<RevisionInputs>),
+    /// The wording of a contract.
+    Wording(Arc<QuestionSet>),
+    /// Nothing that this program can read.
+    Other,
+}
+
+impl<'de> Deserialize<'de> for StoredDocument {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Raw {
+            metadata: ObjectMeta,
+            #[serde(default)]
+            data: Value,
+        }
+        let Raw { metadata, data } = Raw::deserialize(deserializer)?;
+        let held = read(&data);
+        Ok(Self { metadata, held })
+    }
+}
+
+fn read(data: &Value) -> Held {
+    if let Ok(inputs) = RevisionInputs::deserialize(data) {
+        return Held::Revision(Box::new(inputs));
+    }
+    // The order of questions counts, which a tree does not keep: such a document holds the file as text.
+    let text = match data {
+        Value::String(text) => Cow::Borrowed(text.as_str()),
+        Value::Object(_) => Cow::Owned(data.to_string()),
+        _ => return Held::Other,
+    };
+    match Contract::import(text.as_bytes()) {
+        Ok(contract) => Held::Wording(Arc::new(QuestionSet::new(contract))),
+        Err(_) => Held::Other,
+    }
+}
+
+impl StoredDocument {
+    /// Which of all ControllerRevisions are watched.
+    #[must_use]
+    pub fn watched() -> watcher::Config {
+        watcher::Config::default().labels(&format!(
+            "{} in ({},{}),{}={}",
+            label::KIND,
+            Kind::LayaServer,
+            Kind::LayaModel,
+            label::MANAGED_BY,
+            field_manager::CONTROLLER
+        ))
+    }
+
+    /// Keeps what is needed of its metadata.
+    pub fn slim(&mut self) {
+        let metadata = &mut self.metadata;
+        let labels = metadata.labels.take().map(|labels| {
+            let needed = |(key, _): &(String, String)| {
+                [label::NAME, label::UID, label::REVISION].contains(&key.as_str())
+            };
+            labels.into_iter().filter(needed).collect()
+        });
+        *metadata = ObjectMeta {
+            name: metadata.name.take(),
+            namespace: metadata.namespace.take(),
+            uid: metadata.uid.take(),
+            resource_version: metadata.resource_version.take(),
+            labels,
+            ..ObjectMeta::default()
+        };
+    }
+
+    fn label(&self, key: &str) -> Option<&String> {
+        self.metadata.labels.as_ref()?.get(key)
+    }
+}
+
+impl Resource for StoredDocument {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        <ControllerRevision as Resource>::kind(&())
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        <ControllerRevision as Resource>::group(&())
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        <ControllerRevision as Resource>::version(&())
+    }
+
+    fn api_version((): &()) -> Cow<'_, str> {
+        <ControllerRevision as Resource>::api_version(&())
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        <ControllerRevision as Resource>::plural(&())
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+/// What made the revisions of a server, and the uids of the documents.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Revisions {
+    /// By revision.
+    pub inputs: BTreeMap<String, RevisionInputs>,
+    /// Of the documents, by revision.
+    pub uids: BTreeMap<String, String>,
+}
+
+/// Documents by what they are for.
+#[derive(Debug, Default)]
+pub struct ServerDocuments {
+    index: Mutex<Index>,
+}
+
+#[derive(Debug, Default)]
+struct Index {
+    /// By server, then by uid of the document.
+    revisions: HashMap<Key, BTreeMap<String, Revision>>,
+    /// By uid of the document.
+    wordings: HashMap<String, Arc<QuestionSet>>,
+}
+
+#[derive(Debug)]
+struct Revision {
+    /// Uid of the server it was made for.
+    owner: String,
+    revision: String,
+    inputs: RevisionInputs,
+}
+
+/// Whom a changed document concerns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Concerns {
+    /// This server.
+    Server(Key),
+    /// Servers whose checkpoint has this contract.
+    Contract(String),
+    /// Nobody.
+    Nobody,
+}
+
+impl ServerDocuments {
+    /// Takes a change. Whom it concerns, so that they are looked at again.
+    pub fn changed(&self, change: &Change<StoredDocument>) -> Concerns {
+        let (Change::Applied(document) | Change::Deleted(document)) = change;
+        let there = matches!(change, Change::Applied(_));
+        self.take(document, there)
+    }
+
+    fn take(&self, document: &StoredDocument, there: bool) -> Concerns {
+        let uid = document.metadata.uid.clone().unwrap_or_default();
+        let mut index = self.lock();
+        match &document.held {
+            Held::Other => Concerns::Nobody,
+            Held::Wording(set) => {
+                if there {
+                    index.wordings.insert(uid, set.clone());
+                } else {
+                    index.wordings.remove(&uid);
+                }
+                Concerns::Contract(set.digest().to_owned())
+            }
+            Held::Revision(inputs) => {
+                let Some((server, revision)) = revision_of(document, inputs) else {
+                    return Concerns::Nobody;
+                };
+                let documents = index.revisions.entry(server.clone()).or_default();
+                if there {
+                    documents.insert(uid, revision);
+                } else {
+                    documents.remove(&uid);
+                }
+                if documents.is_empty() {
+                    index.revisions.remove(&server);
+                }
+                Concerns::Server(server)
+            }
+        }
+    }
+
+    /// A document that this process stored or read itself, before the watch tells of it. Whether it holds what its name
+    /// says, for this server.
+    pub fn put(&self, server: &LayaServer, document: &ControllerRevision) -> Holds {
+        let held = document.data.as_ref();
+        let mut stored = StoredDocument {
+            metadata: document.metadata.clone(),
+            held: held.map_or(Held::Other, |RawExtension(data)| read(data)),
+        };
+        stored.slim();
+        let owned = stored.label(label::UID) == server.uid().as_ref();
+        match self.take(&stored, true) {
+            Concerns::Server(key) if owned && key == Key::of(server) => Holds::ItsRevision,
+            _ => Holds::SomethingElse,
+        }
+    }
+
+    /// A document that this process removed itself is gone.
+    pub fn removed(&self, server: &Key, uid: &str) {
+        if let Some(documents) = self.lock().revisions.get_mut(server) {
+            documents.remove(uid);
+        }
+    }
+
+    /// The revisions of a server of this uid.
+    #[must_use]
+    pub fn of(&self, server: &Key, uid: &str) -> Revisions {
+        let index = self.lock();
+        let mut revisions = Revisions::default();
+        let documents = index.revisions.get(server).into_iter().flatten();
+        for (document, known) in documents.filter(|(_, known)| known.owner == uid) {
+            let revision = known.revision.clone();
+            revisions
+                .inputs
+                .insert(revision.clone(), known.inputs.clone());
+            revisions.uids.insert(revision, document.clone());
+        }
+        revisions
+    }
+
+    /// The questions of a contract: ours, or those of a stored wording.
+    #[must_use]
+    pub fn questions(&self, contract: &str) -> Option<Arc<QuestionSet>> {
+        let ours = QuestionSet::ours();
+        if ours.digest() == contract {
+            return Some(ours);
+        }
+        let index = self.lock();
+        let mut wordings = index.wordings.values();
+        wordings.find(|set| set.digest() == contract).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Index> {
+        // Each change is one insertion or removal.
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a document holds what its name says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// A revision of the server.
+    ItsRevision,
+    /// Anything else.
+    SomethingElse,
+}
+
+/// The server that a document is of, if it holds the revision that its name says.
+fn revision_of(document: &StoredDocument, inputs: &RevisionInputs) -> Option<(Key, Revision)> {
+    let name = document.label(label::NAME)?.clone();
+    let owner = document.label(label::UID)?.clone();
+    let revision = inputs.revision();
+    if document.metadata.name.as_deref() != Some(&document_name(&name, &revision)) {
+        return None;
+    }
+    let server = Key {
+        namespace: document.metadata.namespace.clone().unwrap_or_default(),
+        name,
+    };
+    let revision = Revision {
+        owner,
+        revision,
+        inputs: inputs.clone(),
+    };
+    Some((server, revision))
+}
+
+/// The document of a revision of a server.
+pub(super) fn document(server: &LayaServer, inputs: &RevisionInputs) -> ControllerRevision {
+    let name = server.name_any();
+    let namespace = server.namespace().unwrap_or_default();
+    let uid = server.uid().unwrap_or_default();
+    let revision = inputs.revision();
+    let labels = [
+        (label::APP_NAME, label::APP),
+        (label::APP_INSTANCE, &name),
+        (label::PART_OF, label::RELAY),
+        (label::MANAGED_BY, field_manager::CONTROLLER),
+        (label::KIND, Kind::LayaServer.as_str()),
+        (label::NAMESPACE, &namespace),
+        (label::NAME, &name),
+        (label::UID, &uid),
+        (label::REVISION, &revision),
+    ];
+    let owner = OwnerReference {
+        api_version: API_VERSION.to_owned(),
+        kind: Kind::LayaServer.as_str().to_owned(),
+        name: name.clone(),
+        uid: uid.clone(),
+        controller: Some(true),
+        block_owner_deletion: Some(false),
+    };
+    ControllerRevision {
+        metadata: ObjectMeta {
+            name: Some(document_name(&name, &revision)),
+            namespace: Some(namespace.clone()),
+            labels: Some(
+                labels
+                    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                    .into(),
+            ),
+            owner_references: Some(vec![owner]),
+            ..ObjectMeta::default()
+        },
+        // Cannot fail: it holds strings, numbers and structs only.
+        data: Some(RawExtension(
+            serde_json::to_value(inputs).unwrap_or_default(),
+        )),
+        revision: server.metadata.generation.unwrap_or(1),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+use decision::{RELAY_DECISIONS_JSON, relay_contract};
+use serde_json::json;
+
+use super::*;
+
+fn server(uid: &str) -> LayaServer {
+    let object = json!({
+        "apiVersion": "relay.dev/v1alpha1", "kind": "LayaServer",
+        "metadata": {"name": "main", "namespace": "space", "uid": uid, "generation": 3},
+        "spec": {"modelRef": {"name": "v1"}},
+    });
+    serde_json::from_value(object).unwrap()
+}
+
+fn inputs(owner: &str, digit: &str) -> RevisionInputs {
+    let inputs = json!({
+        "ownerUid": owner, "digest": format!("sha256:{}", digit.repeat(64)), "image": "laya@sha256:1",
+        "serverApi": "Relay", "device": "Auto", "devicePolicy": "Require", "serving": {}, "renderVersion": 1,
+    });
+    serde_json::from_value(inputs).unwrap()
+}
+
+/// As a watch brings it.
+fn stored(document: &ControllerRevision, uid: &str) -> StoredDocument {
+    let mut tree = serde_json::to_value(document).unwrap();
+    tree["metadata"]["uid"] = json!(uid);
+    let mut stored: StoredDocument = serde_json::from_value(tree).unwrap();
+    stored.slim();
+    stored
+}
+
+fn applied(document: StoredDocument) -> Change<StoredDocument> {
+    Change::Applied(Arc::new(document))
+}
+
+#[test]
+fn a_revision_is_found_by_its_server_and_goes_with_its_document() {
+    let documents = ServerDocuments::default();
+    let owner = server("u1");
+    let inputs = inputs("u1", "1");
+    let revision = inputs.revision();
+    let stored = stored(&document(&owner, &inputs), "d1");
+    assert_eq!(
+        documents.changed(&applied(stored.clone())),
+        Concerns::Server(Key::of(&owner))
+    );
+    let found = documents.of(&Key::of(&owner), "u1");
+    assert_eq!(found.inputs, BTreeMap::from([(revision.clone(), inputs)]));
+    assert_eq!(found.uids, BTreeMap::from([(revision, "d1".to_owned())]));
+    assert_eq!(
+        documents.of(&Key::of(&owner), "u2"),
+        Revisions::default(),
+        "another server of the name"
+    );
+    documents.changed(&Change::Deleted(Arc::new(stored)));
+    assert_eq!(documents.of(&Key::of(&owner), "u1"), Revisions::default());
+}
+
+#[test]
+fn fault_40_a_document_that_holds_something_else_is_not_used() {
+    let documents = ServerDocuments::default();
+    let owner = server("u1");
+    let mut forged = document(&owner, &inputs("u1", "1"));
+    let other = serde_json::to_value(inputs("u1", "2")).unwrap();
+    forged.data = Some(RawExtension(other));
+    assert_eq!(
+        documents.changed(&applied(stored(&forged, "d1"))),
+        Concerns::Nobody
+    );
+    assert_eq!(documents.put(&owner, &forged), Holds::SomethingElse);
+    forged.data = Some(RawExtension(json!({"ownerUid": 1})));
+    assert_eq!(documents.put(&owner, &forged), Holds::SomethingElse);
+    forged.data = None;
+    assert_eq!(documents.put(&owner, &forged), Holds::SomethingElse);
+    let right = document(&owner, &inputs("u1", "1"));
+    assert_eq!(
+        documents.put(&server("u2"), &right),
+        Holds::SomethingElse,
+        "of another server"
+    );
+    assert_eq!(documents.put(&owner, &right), Holds::ItsRevision);
+}
+
+#[test]
+fn wordings_are_known_by_their_digest_and_ours_always() {
+    let documents = ServerDocuments::default();
+    let ours = relay_contract().digest().to_string();
+    assert!(documents.questions(&ours).is_some());
+    let text =
+        RELAY_DECISIONS_JSON.replacen("\"instructions\": \"", "\"instructions\": \"Now: ", 1);
+    let digest = Contract::import(text.as_bytes())
+        .unwrap()
+        .digest()
+        .to_string();
+    assert!(documents.questions(&digest).is_none());
+    let wording = ControllerRevision {
+        metadata: ObjectMeta {
+            name: Some("contract-1".to_owned()),
+            namespace: Some("space".to_owned()),
+            ..ObjectMeta::default()
+        },
+        data: Some(RawExtension(json!(text))),
+        revision: 1,
+    };
+    assert_eq!(
+        documents.changed(&applied(stored(&wording, "w1"))),
+        Concerns::Contract(digest.clone())
+    );
+    assert_eq!(documents.questions(&digest).unwrap().digest(), digest);
+}

@@ -1,0 +1,307 @@
+//! Servers as a kind that is reconciled: looks things up, asks the engine, the prober and the router, lets `plan` decide,
+//! and does what it says.
+
+use std::sync::Arc;
+
+use api::group::Kind;
+use api::kinds::{Condition, LayaModel, LayaServer, LayaServerStatus, TrainingRun};
+use backend::{Backend, Observed as Seen, Owner};
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use kube::api::{DeleteParams, PostParams, Preconditions};
+use kube::runtime::reflector::Store;
+use kube::{Api, Client, ResourceExt};
+
+use super::action::Action;
+use super::documents::{Holds, ServerDocuments, document};
+use super::observation::{Checked, Observation};
+use super::observe::{self, FactAges};
+use super::{failed, inputs, plan};
+use crate::clock::{Clock, Now};
+use crate::failure::Failure;
+use crate::probe::{Prober, ReplicaProbe, ServerId};
+use crate::queue::Key;
+use crate::reconciler::{Observed, Plan, Reconciler, Seen as Evident};
+use crate::reports::RevisionReader;
+use crate::watched::Watched;
+
+/// Reconciles servers.
+pub struct LayaServers {
+    parts: ServerParts,
+    ages: FactAges,
+}
+
+/// What servers are reconciled with.
+pub struct ServerParts {
+    /// The object API.
+    pub client: Client,
+    /// The engine.
+    pub backend: Arc<dyn Backend>,
+    /// Image of servers whose spec names none.
+    pub default_image: String,
+    /// Models.
+    pub models: Store<Watched<LayaModel>>,
+    /// Training runs.
+    pub runs: Store<Watched<TrainingRun>>,
+    /// Stored documents.
+    pub documents: Arc<ServerDocuments>,
+    /// Asks replicas.
+    pub prober: Prober,
+    /// What a router measured.
+    pub reports: Arc<dyn RevisionReader>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl std::fmt::Debug for LayaServers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LayaServers").finish_non_exhaustive()
+    }
+}
+
+impl LayaServers {
+    /// Over these caches. Ages of facts are counted from now on.
+    #[must_use]
+    pub fn new(parts: ServerParts) -> Self {
+        Self {
+            ages: FactAges::new(parts.clock.now().boot),
+            parts,
+        }
+    }
+
+    fn contract_of(&self, namespace: &str, model: &str) -> Option<String> {
+        let key = kube::runtime::reflector::ObjectRef::new(model).within(namespace);
+        match self.parts.models.get(&key)?.as_ref() {
+            Watched::Parsed(model) => model.status.as_ref()?.contract.clone(),
+            Watched::Unparsed(_) => None,
+        }
+    }
+
+    /// Asks the prober to ask what runs. What is known of the external server, and of our replicas.
+    fn probed(
+        &self,
+        object: &LayaServer,
+        checked: &Checked,
+        engine: Option<&Seen>,
+    ) -> (Option<ReplicaProbe>, Vec<ReplicaProbe>) {
+        let Self { parts, .. } = self;
+        let id = server_id(object);
+        let questions = |contract: &str| parts.documents.questions(contract);
+        let known = parts.prober.seen(&id);
+        let known_external = known.iter().find(|probe| probe.revision.is_empty());
+        let external = observe::external(object, known_external, questions);
+        match engine {
+            Some(seen) => {
+                let mut watched = observe::replicas(object, checked, seen, questions);
+                watched.extend(external);
+                parts.prober.watch(&id, watched);
+            }
+            // Nothing is known of what runs: those that were asked are asked on. An external server is none of the
+            // engine's.
+            None if known_external.is_none() && external.is_some() => {
+                parts.prober.watch(&id, external.into_iter().collect());
+            }
+            None => {}
+        }
+        let (external, replicas) = parts
+            .prober
+            .seen(&id)
+            .into_iter()
+            .partition::<Vec<_>, _>(|probe| probe.revision.is_empty());
+        (external.into_iter().next(), replicas)
+    }
+
+    async fn report(&self, object: &LayaServer) -> Result<api::revisions::RevisionReports, String> {
+        if !observe::needs_report(object) {
+            return Err("no rollout is under way".to_owned());
+        }
+        let report = self.parts.reports.read().await?;
+        let Key { namespace, name } = Key::of(object);
+        if report.server == format!("{namespace}/{name}") {
+            Ok(report)
+        } else {
+            Err(format!(
+                "the router reports on {}, not on this server",
+                if report.server.is_empty() {
+                    "no server"
+                } else {
+                    &report.server
+                }
+            ))
+        }
+    }
+
+    fn revisions(&self, object: &LayaServer) -> Api<ControllerRevision> {
+        let namespace = object.namespace().unwrap_or_default();
+        Api::namespaced(self.parts.client.clone(), &namespace)
+    }
+
+    async fn store_revision(
+        &self,
+        object: &LayaServer,
+        inputs: &backend::RevisionInputs,
+    ) -> Result<(), Failure> {
+        let document = document(object, inputs);
+        let name = document.name_any();
+        let resource = || format!("ControllerRevision {name}");
+        let revisions = self.revisions(object);
+        let stored = match revisions.create(&PostParams::default(), &document).await {
+            Ok(stored) => stored,
+            // It is there: a controller that was killed, or a cache that is behind. It counts if it holds the same.
+            Err(kube::Error::Api(status)) if status.is_already_exists() => revisions
+                .get(&name)
+                .await
+                .map_err(|error| Failure::of("get", resource(), &error))?,
+            Err(error) => return Err(Failure::of("create", resource(), &error)),
+        };
+        match self.parts.documents.put(object, &stored) {
+            Holds::ItsRevision => Ok(()),
+            Holds::SomethingElse => Err(Failure::NameTaken {
+                resource: resource(),
+            }),
+        }
+    }
+
+    async fn delete_revision(
+        &self,
+        object: &LayaServer,
+        name: &str,
+        uid: &str,
+    ) -> Result<(), Failure> {
+        let params = DeleteParams::default().preconditions(Preconditions {
+            uid: Some(uid.to_owned()),
+            resource_version: None,
+        });
+        match self.revisions(object).delete(name, &params).await {
+            Ok(_) => {}
+            // It is gone, or another one has its name: nothing of ours is left to remove.
+            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
+            Err(error) => {
+                return Err(Failure::of(
+                    "delete",
+                    format!("ControllerRevision {name}"),
+                    &error,
+                ));
+            }
+        }
+        self.parts.documents.removed(&Key::of(object), uid);
+        Ok(())
+    }
+}
+
+impl Reconciler for LayaServers {
+    const KIND: Kind = Kind::LayaServer;
+    type Object = LayaServer;
+    type Status = LayaServerStatus;
+    type Checked = Checked;
+    type Observation = Observation;
+    type Action = Action;
+
+    fn status(object: &LayaServer) -> Option<&LayaServerStatus> {
+        object.status.as_ref()
+    }
+
+    fn conditions(status: &LayaServerStatus) -> &[Condition] {
+        &status.conditions
+    }
+
+    fn check(&self, object: &LayaServer, _now: &Now) -> Checked {
+        let Self { parts, .. } = self;
+        let namespace = object.namespace().unwrap_or_default();
+        let runs = parts.runs.state();
+        let runs = runs.iter().filter_map(|run| match run.as_ref() {
+            Watched::Parsed(run) => Some(run),
+            Watched::Unparsed(_) => None,
+        });
+        let contract_of = |model: &str| self.contract_of(&namespace, model);
+        let promotions = inputs::promotions(object, runs, contract_of);
+        let uid = object.uid().unwrap_or_default();
+        let revisions = parts.documents.of(&Key::of(object), &uid);
+        Checked {
+            models: inputs::models(object, &parts.models, &promotions),
+            promotions,
+            gate: inputs::gate(object),
+            capabilities: parts.backend.capabilities().clone(),
+            default_image: parts.default_image.clone(),
+            documents: revisions.inputs,
+            document_uids: revisions.uids,
+        }
+    }
+
+    async fn observe(
+        &self,
+        object: &LayaServer,
+        checked: &Checked,
+    ) -> Result<Observation, Failure> {
+        let owner = owner(object);
+        let question = observe::question(object, checked);
+        let look = self.parts.backend.observe(&owner, &question);
+        let (engine, report) = tokio::join!(look, self.report(object));
+        // What was not seen whole does not say what does not run.
+        let whole = engine.as_ref().ok().filter(|seen| seen.complete);
+        let (external, replicas) = self.probed(object, checked, whole);
+        let boot = self.parts.clock.now().boot;
+        Ok(Observation {
+            engine,
+            replicas,
+            external,
+            report,
+            ages: self.ages.of(&owner.uid, object, boot),
+        })
+    }
+
+    fn plan(
+        object: &LayaServer,
+        checked: &Checked,
+        seen: &Evident<Observation>,
+        now: &Now,
+    ) -> Plan<Self> {
+        let planned = plan::plan(object, checked, seen.get(), now);
+        Plan {
+            actions: planned.actions,
+            status: seen.status(planned.status),
+            events: planned.events,
+            requeue: planned.requeue,
+        }
+    }
+
+    async fn act(&self, object: &LayaServer, action: &Action) -> Result<(), Failure> {
+        match action {
+            Action::Backend { action, .. } => {
+                let owner = owner(object);
+                Ok(self.parts.backend.apply(&owner, action).await?)
+            }
+            Action::StoreRevision { inputs, .. } => self.store_revision(object, inputs).await,
+            Action::DeleteRevision { name, uid } => self.delete_revision(object, name, uid).await,
+        }
+    }
+
+    fn failed(
+        object: &LayaServer,
+        failure: &Evident<Failure>,
+        now: &Now,
+    ) -> Observed<LayaServerStatus> {
+        failure.status(failed::failed(object, failure.get(), now))
+    }
+
+    fn forget(&self, uid: &str) {
+        self.parts.prober.forget(uid);
+        self.ages.forget(uid);
+    }
+}
+
+fn owner(object: &LayaServer) -> Owner {
+    Owner {
+        kind: Kind::LayaServer,
+        namespace: object.namespace().unwrap_or_default(),
+        name: object.name_any(),
+        uid: object.uid().unwrap_or_default(),
+    }
+}
+
+/// Whose replicas a prober asks.
+pub(super) fn server_id(object: &LayaServer) -> ServerId {
+    ServerId {
+        key: Key::of(object),
+        uid: object.uid().unwrap_or_default(),
+    }
+}

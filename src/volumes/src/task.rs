@@ -1,0 +1,244 @@
+//! The lines of the task protocol (control-plane 13): PROGRESS while a task works, RESULT as its last word. Control
+//! characters are escaped, since the lines pass terminals.
+
+use std::io;
+use std::path::Path;
+
+use decision::json;
+use laya::checkpoint::ContractRef;
+use serde_json::{Map, Value, json as value};
+
+use crate::{Fetched, Progress, Pruned, TaskError, TaskExit, Verified};
+
+/// Longest RESULT, in bytes.
+pub const MAX_RESULT_BYTES: usize = 256 << 10;
+/// Longest message in it, in characters.
+const MAX_MESSAGE_CHARS: usize = 2000;
+/// Most unknown names in it.
+const MAX_UNKNOWN: usize = 100;
+
+/// How a task ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// The result as JSON.
+    pub result: String,
+    /// The exit code.
+    pub exit: TaskExit,
+}
+
+impl Outcome {
+    pub(crate) const fn new(result: String, exit: TaskExit) -> Self {
+        Self { result, exit }
+    }
+}
+
+/// A PROGRESS line, without its end.
+#[must_use]
+pub fn progress_line(progress: &Progress) -> String {
+    let Progress {
+        phase,
+        done,
+        eta_seconds,
+        file,
+        bytes,
+        total,
+    } = progress;
+    let mut line = Map::new();
+    line.insert("phase".to_owned(), phase.as_str().into());
+    line.insert("done".to_owned(), round(*done, 4).into());
+    if let Some(seconds) = eta_seconds {
+        line.insert("eta_s".to_owned(), round(*seconds, 1).into());
+    }
+    if let Some(file) = file {
+        line.insert("file".to_owned(), file.as_str().into());
+    }
+    line.insert("bytes".to_owned(), (*bytes).into());
+    if *total > 0 {
+        line.insert("total".to_owned(), (*total).into());
+    }
+    format!("PROGRESS {}", printable(&Value::Object(line).to_string()))
+}
+
+fn round(number: f64, digits: i32) -> f64 {
+    let scale = 10f64.powi(digits);
+    (number * scale).round() / scale
+}
+
+/// The result of a fetch as JSON: an object with `ok`. `decisions` keeps the order of its keys in this text; a reader that
+/// sorts keys takes `decisionsText`, since the contract digest depends on the order.
+#[must_use]
+pub fn fetch_result(result: &Result<Fetched, TaskError>) -> String {
+    match result {
+        Ok(fetched) => {
+            let Fetched {
+                digest,
+                path: _,
+                contract,
+                size_bytes,
+                file_count,
+                parents,
+                present,
+                decisions,
+                notes,
+            } = fetched;
+            let mut object = described(&digest.to_string(), contract.as_ref());
+            object.insert("sizeBytes".to_owned(), (*size_bytes).into());
+            object.insert("fileCount".to_owned(), (*file_count).into());
+            object.insert("parents".to_owned(), value!(parents));
+            object.insert("present".to_owned(), (*present).into());
+            with_notes(&mut object, notes);
+            with_decisions(&object, decisions.as_deref())
+        }
+        Err(error) => failure(error),
+    }
+}
+
+/// The result of a verify as JSON.
+#[must_use]
+pub fn verify_result(result: &Result<Verified, TaskError>) -> String {
+    match result {
+        Ok(verified) => {
+            let Verified {
+                digest,
+                contract,
+                size_bytes,
+                file_count,
+                decisions,
+                notes,
+            } = verified;
+            let mut object = described(&digest.to_string(), contract.as_ref());
+            object.insert("sizeBytes".to_owned(), (*size_bytes).into());
+            object.insert("fileCount".to_owned(), (*file_count).into());
+            with_notes(&mut object, notes);
+            with_decisions(&object, decisions.as_deref())
+        }
+        Err(error) => failure(error),
+    }
+}
+
+/// The result of a prune as JSON.
+#[must_use]
+pub fn prune_result(result: &Result<Pruned, TaskError>) -> String {
+    match result {
+        Ok(pruned) => {
+            let Pruned {
+                deleted,
+                kept,
+                freed_bytes,
+                unknown,
+            } = pruned;
+            let digests = |list: &[crate::Digest]| -> Vec<String> {
+                list.iter().map(ToString::to_string).collect()
+            };
+            let shown: Vec<&String> = unknown.iter().take(MAX_UNKNOWN).collect();
+            let object = value!({
+                "ok": true, "deleted": digests(deleted), "kept": digests(kept), "freedBytes": freed_bytes,
+                "unknown": shown,
+            });
+            printable(&object.to_string())
+        }
+        Err(error) => failure(error),
+    }
+}
+
+fn described(digest: &str, contract: Option<&ContractRef>) -> Map<String, Value> {
+    let mut object = Map::new();
+    object.insert("ok".to_owned(), true.into());
+    object.insert("digest".to_owned(), digest.into());
+    if let Some(contract) = contract {
+        object.insert("contract".to_owned(), contract.digest.as_str().into());
+        object.insert("shape".to_owned(), contract.shape.as_str().into());
+    }
+    object
+}
+
+fn with_notes(object: &mut Map<String, Value>, notes: &[String]) {
+    if !notes.is_empty() {
+        let notes: Vec<String> = notes.iter().take(16).map(|note| cut(note)).collect();
+        object.insert("notes".to_owned(), value!(notes));
+    }
+}
+
+/// Adds the wording in its order, as far as the line has room.
+fn with_decisions(object: &Map<String, Value>, decisions: Option<&str>) -> String {
+    let plain = printable(&value!(object).to_string());
+    let compact = decisions
+        .and_then(|text| json::read(text.as_bytes()).ok())
+        .map(|value| printable(&json::write(&value)));
+    let Some(compact) = compact else {
+        return plain;
+    };
+    let open = plain.trim_end_matches('}');
+    let as_text = printable(&Value::from(compact.as_str()).to_string());
+    let both = format!(r#"{open},"decisions":{compact},"decisionsText":{as_text}}}"#);
+    if both.len() <= MAX_RESULT_BYTES {
+        return both;
+    }
+    let text_alone = format!(r#"{open},"decisionsText":{as_text}}}"#);
+    if text_alone.len() <= MAX_RESULT_BYTES {
+        return text_alone;
+    }
+    format!(r#"{open},"decisionsOmitted":true}}"#)
+}
+
+/// The result of a task that did not do its work.
+#[must_use]
+pub fn failure(error: &TaskError) -> String {
+    let mut object = Map::new();
+    object.insert("ok".to_owned(), false.into());
+    if let Some(reason) = error.reason() {
+        object.insert("reason".to_owned(), reason.as_str().into());
+    }
+    object.insert("message".to_owned(), cut(&error.to_string()).into());
+    object.insert("code".to_owned(), error.exit().code().into());
+    if let Some(after) = error.retry_after() {
+        object.insert("retryAfterSeconds".to_owned(), after.as_secs().into());
+    }
+    printable(&Value::Object(object).to_string())
+}
+
+/// How a task ends.
+pub fn exit_of<T>(result: &Result<T, TaskError>) -> TaskExit {
+    match result {
+        Ok(_) => TaskExit::Done,
+        Err(error) => error.exit(),
+    }
+}
+
+/// The RESULT line, without its end.
+#[must_use]
+pub fn result_line(result: &str) -> String {
+    format!("RESULT {result}")
+}
+
+/// Writes a result where a lost log costs nothing: whole or not at all, synced.
+///
+/// # Errors
+/// When the system refuses.
+pub fn write_result(path: &Path, result: &str) -> io::Result<()> {
+    files::write_whole(path, format!("{result}\n").as_bytes(), 0o644)
+}
+
+fn cut(text: &str) -> String {
+    if text.chars().count() <= MAX_MESSAGE_CHARS {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(MAX_MESSAGE_CHARS).collect();
+    format!("{start}…")
+}
+
+/// JSON escapes what is below a space; the rest of what steers a terminal, and what breaks lines or turns their direction,
+/// is escaped here. Such characters stand only inside strings.
+fn printable(json: &str) -> String {
+    use std::fmt::Write as _;
+    json.chars()
+        .fold(String::with_capacity(json.len()), |mut text, c| {
+            let steers = matches!(c, '\u{7f}'..='\u{9f}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+            if steers {
+                let _ = write!(text, "\\u{:04x}", u32::from(c));
+            } else {
+                text.push(c);
+            }
+            text
+        })
+}

@@ -1,0 +1,12 @@
+//! Volumes against servers that break as they are told, over real sockets and real folders.
+
+mod crash;
+mod folder;
+mod http;
+mod interleaving;
+mod oci;
+mod prune;
+mod repair;
+mod space;
+mod support;
+mod verify;
