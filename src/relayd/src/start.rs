@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use controller::reports::InProcessReports;
 use prometheus::Registry;
 use router::servers::{BreakerRule, Embedded, ServerMetrics, Servers, Target};
 use router::{ActivePolicy, METRICS_PREFIX, PolicyInForce, RouterMetrics, RouterParts, Service};
@@ -104,7 +105,10 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
     };
     let engine = match (&objects, &home, &settings.engine) {
         (Some(objects), Some(home), Some(settings)) => {
-            Some(LocalEngine::choose(settings, objects.store(), &home.places).await?)
+            let servers = servers.clone();
+            let reports = Arc::new(InProcessReports(move || servers.report()));
+            let store = objects.store();
+            Some(LocalEngine::choose(settings, store, &home.places, reports).await?)
         }
         _ => None,
     };
