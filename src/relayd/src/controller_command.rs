@@ -25,7 +25,7 @@ use crate::cluster;
 use crate::ending::Servers;
 use crate::engine::{Beside, LocalEngine};
 use crate::engine_choice::{BackendName, Choice, ChosenBy};
-use crate::engine_settings::{EngineSettings, Whose};
+use crate::engine_settings::{EngineOf, EngineSettings};
 use crate::error::RelaydError;
 use crate::router_command::{build, environment};
 use crate::settings::{ClusterAddress, PREFIX, configuration_file, loopback, one, read_file};
@@ -85,7 +85,7 @@ impl ControllerSettings {
         Ok(Self {
             kubeconfig: layers.optional("kubeconfig")?.map(|setting| setting.value),
             namespaces: layers.list("namespace")?.value,
-            engine: EngineSettings::read(&mut layers, Whose::Controller)?,
+            engine: EngineSettings::read(&mut layers, EngineOf::Controller)?,
             router_url: layers.optional("router_url")?.map(|setting| setting.value),
             router_token_file: layers
                 .optional("router_token_file")?

@@ -253,12 +253,17 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
     if admin_address.port() != wanted.0.port() && wanted.0.port() != 0 {
         tracing::warn!(%wanted, taken = %admin_address, "admin port was taken, a free one is used");
     }
-    let ended = runtime.run().await;
-    let at_once = matches!(ended, Err(RuntimeError::Interrupted { .. }));
+    let mut ended = runtime.run().await;
     // The router has no request any more that they could answer, and nothing repairs what stops.
-    if !at_once && let Some(engine) = engine {
-        engine.end(ending.servers()).await;
+    if !matches!(ended, Err(RuntimeError::Interrupted { .. }))
+        && let Some(engine) = engine
+    {
+        tokio::select! {
+            () = engine.end(ending.servers()) => {}
+            signal = ending.next() => ended = Err(RuntimeError::Interrupted { signal }),
+        }
     }
+    let at_once = matches!(ended, Err(RuntimeError::Interrupted { .. }));
     if !at_once && let Err(error) = store.close(CLOSE_DEADLINE).await {
         tracing::warn!(%error, "not everything that waited for the store was written");
     }
