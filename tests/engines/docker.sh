@@ -11,7 +11,9 @@ root="${RELAY_ENGINES:-${XDG_CACHE_HOME:-$HOME/.cache}/relay-engines}/docker"
 run="$root/run"
 pid_file="$run/docker.pid"
 socket="$run/docker.sock"
-bridge=relaytest0
+# A second engine beside the first has another folder (RELAY_ENGINES), bridge and subnet, and leaves the firewall alone.
+bridge="${RELAY_ENGINE_BRIDGE:-relaytest0}"
+subnet="${RELAY_ENGINE_SUBNET:-172.31.250.1/24}"
 deadline_seconds=60
 
 alive() {
@@ -59,11 +61,11 @@ start() {
     echo '{}' > "$root/daemon.json"
     ip link show "$bridge" >/dev/null 2>&1 || {
         ip link add "$bridge" type bridge
-        ip addr add 172.31.250.1/24 dev "$bridge"
+        ip addr add "$subnet" dev "$bridge"
         ip link set "$bridge" up
     }
     setsid dockerd --data-root "$root/data" --exec-root "$run/exec" --pidfile "$pid_file" \
-        --host "unix://$socket" --bridge "$bridge" --config-file "$root/daemon.json" \
+        --host "unix://$socket" --bridge "$bridge" --config-file "$root/daemon.json" ${RELAY_ENGINE_FLAGS:-} \
         >"$root/docker.log" 2>&1 </dev/null &
     local waited=0
     until answers; do

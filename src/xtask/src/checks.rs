@@ -22,6 +22,31 @@ pub(crate) fn run_all() -> Result<(), String> {
         "-D",
         "warnings",
     ]))?;
+    // The Docker back end is built by nothing but programs and its own tests.
+    run(cargo().args([
+        "clippy",
+        "--locked",
+        "-p",
+        "backend",
+        "--features",
+        "docker",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ]))?;
+    run(cargo().args([
+        "clippy",
+        "--locked",
+        "-p",
+        "testkit",
+        "--features",
+        "image",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ]))?;
     // Schemas are built by nothing but the reference pages, the kinds by what reconciles.
     for features in ["schema", "kinds"] {
         run(cargo().args([
@@ -40,6 +65,7 @@ pub(crate) fn run_all() -> Result<(), String> {
     // Doc tests are part of this: `cargo test` runs them for every library.
     run(cargo().args(["test", "--locked", "--workspace", "--no-fail-fast"]))?;
     run(cargo().args(["test", "--locked", "-p", "api", "--features", "kinds"]))?;
+    run(cargo().args(["test", "--locked", "-p", "backend", "--features", "docker"]))?;
     crds::check()?;
     reference::check()?;
     on_postgres()?;
@@ -101,22 +127,21 @@ fn on_kubernetes() -> Result<(), String> {
     tested.and(stopped)
 }
 
-/// Tests that need a Docker Engine: the image is built, an engine of our own is started and stopped again.
+/// Tests that need a Docker Engine: the images are built, an engine of our own is started and stopped again.
 fn on_docker() -> Result<(), String> {
-    image::laya()?;
-    let tested = run(cargo()
-        .env("DOCKER_HOST", image::engine()?)
-        .env("RELAY_LAYA_IMAGE", image::LAYA)
-        .args([
-            "test",
-            "--locked",
-            "-p",
-            "end-to-end",
-            "--test",
-            "docker",
-            "--",
-            "--ignored",
-        ]));
+    image::build_all()?;
+    let host = image::engine()?;
+    let test = |more: &[&str]| {
+        run(cargo()
+            .env("DOCKER_HOST", &host)
+            .env("RELAY_LAYA_IMAGE", image::LAYA)
+            .env("RELAY_FAULT_IMAGE", image::FAULT)
+            .args(["test", "--locked", "-p"])
+            .args(more)
+            .args(["--", "--ignored"]))
+    };
+    let tested = test(&["end-to-end", "--test", "docker"])
+        .and_then(|()| test(&["backend", "--features", "docker", "--test", "docker"]));
     let stopped = image::stop_engine();
     tested.and(stopped)
 }

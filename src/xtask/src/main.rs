@@ -48,9 +48,11 @@ enum Task {
     Deps,
     /// Builds a container image with a Docker Engine.
     Image {
-        /// Which: `laya`.
+        /// Which: `laya` or `fault`.
         name: String,
     },
+    /// Builds all container images.
+    Images,
     /// Writes shell completions and manual pages below a folder.
     Shell {
         /// Where.
@@ -106,8 +108,8 @@ fn main() -> ExitCode {
         Task::Crds { check: true } => crds::check(),
         Task::Crds { check: false } => crds::write(),
         Task::Deps => deps::run(),
-        Task::Image { name } if name == "laya" => image::laya(),
-        Task::Image { name } => Err(format!("there is no image `{name}`; there is `laya`")),
+        Task::Image { name } => image::build(&name),
+        Task::Images => image::build_all(),
         Task::Shell { folder } => shell::run(&command::root().join(folder)),
         Task::Load {
             url,

@@ -417,6 +417,10 @@ mod tests {
             pulls.end("a", failed.clone());
         }
         assert_eq!(pause(&pulls), 300.0);
+        assert!(
+            !pulls.begin("a", &owner()),
+            "it waits, and is asked for again"
+        );
         assert_eq!(pulls.end("a", None).len(), 1);
         assert_eq!(pulls.state("a"), ImageState::Absent, "the engine has it");
     }

@@ -119,8 +119,14 @@ fn is_tag(tag: &str) -> bool {
 
 /// The first part is a registry when it cannot be part of a repository: it has a dot or a port, or is `localhost`.
 fn is_registry(first: &str) -> bool {
+    let (host, port) = match first.rsplit_once(':') {
+        Some((host, port)) => (host, Some(port)),
+        None => (first, None),
+    };
+    let digits = |port: &str| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
     let good = |b: u8| b.is_ascii_alphanumeric() || b".-:[]".contains(&b);
-    (first.contains(['.', ':']) || first == "localhost") && first.bytes().all(good)
+    let named = port.map_or(host.contains('.') || host == "localhost", digits);
+    named && !host.is_empty() && host.bytes().all(good)
 }
 
 fn is_component(part: &str) -> bool {

@@ -251,6 +251,8 @@ fn hardened(memory_bytes: u64) -> HostConfig {
         security_opt: Some(vec!["no-new-privileges".to_owned()]),
         readonly_rootfs: Some(true),
         privileged: Some(false),
+        // Our programs answer signals as process 1 and start no children.
+        init: Some(false),
         tmpfs: Some(pairs(&[("/tmp", "rw,noexec,nosuid,size=64m")])),
         log_config: Some(HostConfigLogConfig {
             typ: Some("json-file".to_owned()),

@@ -51,12 +51,19 @@ async fn requests(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
         };
         match target.as_str() {
             "/health" => reply(&mut stream, says.health.0, &[], says.health.1.as_bytes()).await?,
+            "/ready" if shared.draining.load(Ordering::SeqCst) => {
+                let body =
+                    br#"{"ready":false,"reason":"Draining","message":"it was told to drain"}"#;
+                reply(&mut stream, 503, &[], body).await?;
+            }
             "/ready" => reply(&mut stream, says.ready.0, &[], says.ready.1.as_bytes()).await?,
-            // A Laya before ours knows neither.
-            "/drain" if says.ready.0 != 404 => {
-                shared.drains.fetch_add(1, Ordering::SeqCst);
-                shared.behaviour().says.ready = draining();
-                reply(&mut stream, 202, &[], br#"{"draining":true,"in_flight":0}"#).await?;
+            // A server that knows no `/ready` knows none of these either.
+            "/drain" if says.ready.0 != 404 => drain(&mut stream, &seen, shared).await?,
+            "/metrics" if says.ready.0 != 404 => metrics(&mut stream, shared).await?,
+            "/v1/systemone" | "/v1/systemone/batch" if shared.draining.load(Ordering::SeqCst) => {
+                let headers = [("retry-after", "1".to_owned())];
+                let body = br#"{"detail":"server is draining"}"#;
+                reply(&mut stream, 503, &headers, body).await?;
             }
             "/v1/systemone" | "/v1/systemone/batch" => {
                 shared.calls.fetch_add(1, Ordering::SeqCst);
@@ -75,10 +82,26 @@ async fn requests(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     Ok(())
 }
 
-/// `/ready` of a server that was told to drain.
-fn draining() -> (u16, String) {
-    let body = r#"{"ready":false,"reason":"Draining","message":"it was told to"}"#;
-    (503, body.to_owned())
+async fn drain(stream: &mut TcpStream, seen: &Seen, shared: &Shared) -> io::Result<()> {
+    let starts = seen.line.starts_with("POST ");
+    if !starts && !seen.line.starts_with("DELETE ") {
+        return reply(stream, 405, &[], br#"{"detail":"Method Not Allowed"}"#).await;
+    }
+    shared.draining.store(starts, Ordering::SeqCst);
+    shared.drains.fetch_add(usize::from(starts), Ordering::SeqCst);
+    let in_flight = shared.in_flight.load(Ordering::SeqCst);
+    let body = format!(r#"{{"draining":{starts},"in_flight":{in_flight}}}"#);
+    reply(stream, if starts { 202 } else { 200 }, &[], body.as_bytes()).await
+}
+
+async fn metrics(stream: &mut TcpStream, shared: &Shared) -> io::Result<()> {
+    let text = format!(
+        "# TYPE laya_requests_total counter\nlaya_requests_total{{route=\"/v1/systemone\",status=\"200\"}} {}\n\
+         # TYPE laya_in_flight gauge\nlaya_in_flight {}\n",
+        shared.calls.load(Ordering::SeqCst),
+        shared.in_flight.load(Ordering::SeqCst),
+    );
+    reply(stream, 200, &[], text.as_bytes()).await
 }
 
 /// Answers a decision request. Whether the connection goes on.
@@ -106,7 +129,7 @@ async fn decide(
         reply(stream, 409, &[], br#"{"detail":"contract mismatch"}"#).await?;
         return Ok(true);
     }
-    let body = answer(&seen.body, says.answers, fault);
+    let body = answer(&seen.body, &says.answers, fault);
     let mut headers = vec![
         ("server-timing", "inference;dur=1.25".to_owned()),
         ("x-inference-time-ms", "1.25".to_owned()),
@@ -203,7 +226,6 @@ async fn decide(
         | Fault::UnknownChoice
         | Fault::LastOption
         | Fault::WrongKind
-        | Fault::DeadHead
         | Fault::AcceptThenClose => reply(stream, 200, &headers, body.as_bytes()).await?,
     }
     Ok(true)

@@ -1,10 +1,12 @@
-//! A Laya server on a loopback port that answers every question with its first option (by name), and fails as it is told.
+//! A Laya server on a loopback port that answers every question with its first option (by name), or as a model would, and
+//! fails as it is told.
 
 mod answers;
 mod connection;
+mod plausible;
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -36,7 +38,7 @@ pub enum Fault {
     NotANumber,
     /// The answer to this question is not there.
     MissingId(String),
-    /// A choice that is none of the options.
+    /// A choice that is none of the options; of [`Answers::Plausible`] the least likely option.
     UnknownChoice,
     /// A choice is answered like a score.
     WrongKind,
@@ -56,14 +58,23 @@ pub enum Fault {
     DeadHead,
 }
 
-/// What answers look like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// How questions are answered where nothing goes wrong.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub enum Answers {
-    /// The first option, always as sure, and no other probability.
+    /// Every one with its first option, always with the same probability: a dead head.
     #[default]
     First,
-    /// As a model's: every option has a probability, they sum to 1, and another state gets others.
-    Lively,
+    /// With whole distributions that depend on state and question, the same each time. States of these probes
+    /// (`relay-manifest.json`: `state`, `answers` by id with `label` and `probability`) are answered as recorded.
+    Plausible(Vec<serde_json::Value>),
+}
+
+impl Answers {
+    /// As a model's, with nothing recorded.
+    #[must_use]
+    pub const fn lively() -> Self {
+        Self::Plausible(Vec::new())
+    }
 }
 
 /// What the server says of itself.
@@ -79,7 +90,7 @@ pub struct Says {
     pub checkpoint: Option<String>,
     /// The token it demands on decision routes.
     pub key: Option<String>,
-    /// What its answers look like.
+    /// How it answers.
     pub answers: Answers,
 }
 
@@ -135,23 +146,6 @@ impl Says {
         }
     }
 
-    /// The same with another checkpoint, whose answers are as a model's.
-    #[must_use]
-    pub fn serving(mut self, checkpoint: &str) -> Self {
-        if let Some(before) = self.checkpoint.replace(checkpoint.to_owned()) {
-            self.health.1 = self.health.1.replace(&before, checkpoint);
-        }
-        self.answers = Answers::Lively;
-        self
-    }
-
-    /// The same on another device.
-    #[must_use]
-    pub fn on(mut self, device: &str) -> Self {
-        self.health.1 = self.health.1.replace(r#""cpu""#, &format!(r#""{device}""#));
-        self
-    }
-
     /// The same, but not ready for this reason.
     #[must_use]
     pub fn not_ready(mut self, reason: &str) -> Self {
@@ -201,6 +195,7 @@ struct Shared {
     in_flight: AtomicUsize,
     peak: AtomicUsize,
     connections: AtomicUsize,
+    draining: AtomicBool,
     drains: AtomicUsize,
 }
 
@@ -250,6 +245,7 @@ impl FakeLaya {
             in_flight: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
+            draining: AtomicBool::new(false),
             drains: AtomicUsize::new(0),
         });
         let accepting = tokio::spawn(accept(listener, shared.clone()));
@@ -313,10 +309,21 @@ impl FakeLaya {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
-    /// How often it was told to drain.
+    /// Whether it was told to drain, by `POST /drain` or [`Self::drain`], and not back.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.shared.draining.load(Ordering::SeqCst)
+    }
+
+    /// How often it was told to drain by `POST /drain`.
     #[must_use]
     pub fn drains(&self) -> usize {
         self.shared.drains.load(Ordering::SeqCst)
+    }
+
+    /// From now on it takes no more decisions and is not ready.
+    pub fn drain(&self) {
+        self.shared.draining.store(true, Ordering::SeqCst);
     }
 
     /// The last decision request.

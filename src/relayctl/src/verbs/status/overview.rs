@@ -1,60 +1,27 @@
-//! `relayctl status`: one screen of what runs, what decides, what is missing and what is wrong, each problem with the
-//! command that fixes it. The facts are gathered first; what they mean is pure.
+//! The screen and the document of `relayctl status`: what the facts come to. Pure.
 
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::call::Call;
+use super::Facts;
+use super::problems::{Missing, engine_line, problems};
 use crate::conditions;
 use crate::context::Chosen;
-use crate::daemon::{self, Model, State};
-use crate::error::CliError;
-use crate::kinds::{self, Kind};
-use crate::output::{self, CLI_VERSION};
+use crate::daemon::State;
+use crate::facts::{self, Laya};
+use crate::output::CLI_VERSION;
 use crate::refusal::one_line;
-use crate::router::Router;
-use crate::server::{Form, Selection, Server};
-use crate::terminal::{self, Styles};
-use crate::verbs::{doctor, up};
-use api::exit::Exit;
-use files::Places;
+use crate::terminal::Styles;
+use crate::verbs::rollout::head as rollout_line;
 
 /// Most lines of one sort on the screen; the document has all of them.
 const MAX_LINES: usize = 10;
 
-/// What was found.
-#[derive(Debug, Default)]
-struct Facts {
-    /// Only of this machine.
-    daemon: Option<State>,
-    /// Why the object API does not answer.
-    api: Option<Unanswered>,
-    /// Why there is no model.
-    model: Option<Model>,
-    /// Stores that were set aside.
-    lost: Vec<Missing>,
-    /// Bytes that can still be written on this machine.
-    free: Option<u64>,
-    health: Option<Value>,
-    router_error: Option<String>,
-    report: Option<Value>,
-    in_force: Option<Value>,
-    objects: Vec<(&'static Kind, Vec<Value>)>,
-}
-
-/// Why an API does not answer.
-#[derive(Debug)]
-struct Unanswered {
-    exit: Exit,
-    why: String,
-    hint: Option<String>,
-}
-
 /// One screen.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Overview {
+pub(super) struct Overview {
     api_version: &'static str,
     kind: &'static str,
     context: String,
@@ -63,9 +30,11 @@ struct Overview {
     #[serde(skip_serializing_if = "Option::is_none")]
     daemon: Option<Daemon>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    engine: Option<EngineState>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     router: Option<RouterState>,
     policies: Vec<PolicyState>,
-    servers: Vec<ObjectState>,
+    servers: Vec<ServerState>,
     training: Vec<ObjectState>,
     problems: Vec<Missing>,
 }
@@ -78,6 +47,39 @@ struct Daemon {
     pid: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
+}
+
+/// What models run in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EngineState {
+    backend: String,
+    chosen: String,
+    reachable: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gpu_memory_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    models_volume: Option<VolumeState>,
+    #[serde(skip)]
+    line: String,
+}
+
+/// Where versions lie.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct VolumeState {
+    name: String,
+    free_bytes: u64,
+    total_bytes: u64,
+    unknown_folders: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -111,6 +113,29 @@ struct PolicyState {
     revision: Option<String>,
 }
 
+/// What serves a model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ServerState {
+    #[serde(flatten)]
+    object: ObjectState,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    champion: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    contract: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    candidate: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    external: Option<String>,
+    /// Where a rollout that goes on stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rollout: Option<String>,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ObjectState {
@@ -119,142 +144,12 @@ struct ObjectState {
     reason: String,
 }
 
-/// Something that is not as it should be, and what helps.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Missing {
-    pub(crate) what: String,
-    pub(crate) fix: String,
-}
-
-impl Missing {
-    fn new(what: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self {
-            what: what.into(),
-            fix: fix.into(),
-        }
-    }
-
-    /// What a router on this machine lacks.
-    pub(crate) fn of(health: Option<&Value>, model: Option<&Model>, context: &Chosen) -> Vec<Self> {
-        let serving = health.is_some_and(|health| health["ok"] == true);
-        if health.is_none() || serving || !context.is_local() {
-            return Vec::new();
-        }
-        let again = "relayctl down && RELAYD_CHECKPOINT=<folder of a checkpoint> relayctl up";
-        vec![match model {
-            Some(Model::Refused(why)) => Self::new(
-                format!("no decision model: {why}; keyword rules answer, which is less exact"),
-                again,
-            ),
-            Some(Model::Loading) => Self::new(
-                "no decision model yet: it is being loaded, and keyword rules answer meanwhile",
-                "wait; relayctl status tells when it serves",
-            ),
-            None => Self::new(
-                "no decision model: keyword rules answer, which is less exact",
-                again,
-            ),
-        }]
-    }
-}
-
-/// Each store that was damaged and is kept aside: what it held is gone until somebody brings it back.
-pub(crate) fn lost(places: &Places) -> Vec<Missing> {
-    let told = |aside: daemon::Aside| {
-        let path = aside.path.display();
-        let back = match aside.held {
-            "objects" => "relayctl apply -f your files again",
-            _ => "nothing brings them back by itself",
-        };
-        Missing::new(
-            format!(
-                "a damaged store of {} was set aside as {path}, and a new one is used",
-                aside.held
-            ),
-            format!("{back}; then move {path} elsewhere"),
-        )
-    };
-    daemon::set_aside(places).into_iter().map(told).collect()
-}
-
-/// Shows it.
-pub(crate) async fn run(call: &Call) -> Result<Exit, CliError> {
-    let server = call.connect().await?;
-    let facts = gather(call, &server).await?;
-    let overview = overview(&facts, &server.context, &server.namespace, Timestamp::now());
-    if call.format().is_table() {
-        terminal::print(&overview.render(call.styles()))?;
-    } else {
-        let document = serde_json::to_value(&overview).map_err(|error| {
-            CliError::new(Exit::Failed, format!("cannot write the answer: {error}"))
-        })?;
-        output::tree(&document, &call.format())?;
-    }
-    // A screen was shown all the same; programs see the code.
-    Ok(facts.api.map_or(Exit::Done, |unanswered| unanswered.exit))
-}
-
-async fn gather(call: &Call, server: &Server) -> Result<Facts, CliError> {
-    let mut facts = Facts::default();
-    if server.context.is_local() {
-        let places = call.places()?;
-        let state = daemon::look(&places);
-        if let State::Runs(endpoint) = &state
-            && let Some(url) = &endpoint.router
-        {
-            ask_router(url, &mut facts).await;
-            facts.model = up::model_said(&places, endpoint);
-        }
-        facts.lost = lost(&places);
-        facts.free = daemon::free_bytes(&places.relay).ok();
-        facts.daemon = Some(state);
-    }
-    let selection = Selection::within(&server.namespace);
-    for kind in kinds::own() {
-        match server.list(kind, &selection, Form::Objects).await {
-            Ok(mut list) => {
-                if let serde_json::Value::Array(items) = list["items"].take() {
-                    facts.objects.push((kind, items));
-                }
-            }
-            Err(error) => {
-                let error = server.failed(error);
-                facts.api = Some(Unanswered {
-                    exit: error.exit,
-                    why: error.line().to_owned(),
-                    hint: error.hint_text().map(str::to_owned),
-                });
-                break;
-            }
-        }
-    }
-    Ok(facts)
-}
-
-async fn ask_router(url: &str, facts: &mut Facts) {
-    let router = match Router::at(url) {
-        Ok(router) => router,
-        Err(error) => {
-            facts.router_error = Some(error);
-            return;
-        }
-    };
-    match router.ask("/health").await {
-        Ok(health) => facts.health = Some(health),
-        Err(error) => {
-            facts.router_error = Some(error);
-            return;
-        }
-    }
-    facts.report = router.ask("/v1/report").await.ok();
-    facts.in_force = router.ask("/v1/policy").await.ok();
-}
-
-fn overview(facts: &Facts, context: &Chosen, namespace: &str, now: Timestamp) -> Overview {
-    let of_kind = |name: &str| {
-        let found = facts.objects.iter().find(|(kind, _)| kind.kind == name);
-        found.map_or(&[][..], |(_, objects)| &objects[..])
-    };
+pub(super) fn overview(
+    facts: &Facts,
+    context: &Chosen,
+    namespace: &str,
+    now: Timestamp,
+) -> Overview {
     Overview {
         api_version: CLI_VERSION,
         kind: "Status",
@@ -273,10 +168,19 @@ fn overview(facts: &Facts, context: &Chosen, namespace: &str, now: Timestamp) ->
                 version: None,
             },
         }),
+        engine: engine(facts),
         router: router(facts),
-        policies: of_kind("RoutingPolicy").iter().map(policy).collect(),
-        servers: of_kind("LayaServer").iter().map(object_state).collect(),
-        training: of_kind("TrainingRun").iter().map(object_state).collect(),
+        policies: facts.of_kind("RoutingPolicy").iter().map(policy).collect(),
+        servers: facts
+            .of_kind("LayaServer")
+            .iter()
+            .map(|object| server(object, now))
+            .collect(),
+        training: facts
+            .of_kind("TrainingRun")
+            .iter()
+            .map(object_state)
+            .collect(),
         problems: problems(facts, context),
     }
 }
@@ -311,8 +215,45 @@ fn router(facts: &Facts) -> Option<RouterState> {
     })
 }
 
-fn name(object: &Value) -> String {
-    text(&object["metadata"]["name"]).unwrap_or_default()
+fn engine(facts: &Facts) -> Option<EngineState> {
+    let engine = facts
+        .engine
+        .as_ref()
+        .filter(|engine| !engine.backend.is_empty())?;
+    Some(EngineState {
+        backend: engine.backend.clone(),
+        chosen: engine.chosen.clone(),
+        reachable: engine.reachable,
+        reason: engine.reason.clone(),
+        version: engine.version.clone(),
+        address: engine.address.clone(),
+        memory_bytes: engine.memory_bytes,
+        gpu_memory_bytes: engine.gpu.map(|gpu| gpu.memory_bytes),
+        models_volume: engine.models_volume.as_ref().map(|volume| VolumeState {
+            name: volume.name.clone(),
+            free_bytes: volume.free_bytes,
+            total_bytes: volume.total_bytes,
+            unknown_folders: volume.unknown_folders.clone(),
+        }),
+        line: engine_line(engine),
+    })
+}
+
+fn server(object: &Value, now: Timestamp) -> ServerState {
+    let laya = Laya(object);
+    let champion = laya.champion();
+    ServerState {
+        object: object_state(object),
+        champion: champion.map(facts::Version::title),
+        device: champion.and_then(facts::Version::device).map(str::to_owned),
+        contract: champion
+            .and_then(facts::Version::contract)
+            .map(str::to_owned),
+        candidate: laya.candidate().map(facts::Version::title),
+        previous: laya.previous().map(facts::Version::title),
+        external: laya.external().map(str::to_owned),
+        rollout: laya.open_rollout().map(|_| rollout_line(laya, now)),
+    }
 }
 
 fn policy(object: &Value) -> PolicyState {
@@ -322,7 +263,7 @@ fn policy(object: &Value) -> PolicyState {
         _ => ("Unknown".to_owned(), "Waiting".to_owned()),
     };
     PolicyState {
-        name: name(object),
+        name: facts::name(object).to_owned(),
         accepted,
         reason,
         revision: text(&object["status"]["acceptedRevision"]),
@@ -335,106 +276,19 @@ fn object_state(object: &Value) -> ObjectState {
         Some(condition) => (condition.status, condition.reason),
         None if object["status"]["observedGeneration"].is_null() => (
             "Unknown".to_owned(),
-            "nothing acts on this kind yet".to_owned(),
+            "no controller has looked at it yet".to_owned(),
         ),
         None => ("Unknown".to_owned(), "Waiting".to_owned()),
     };
     ObjectState {
-        name: name(object),
+        name: facts::name(object).to_owned(),
         ready,
         reason,
     }
 }
 
-fn problems(facts: &Facts, context: &Chosen) -> Vec<Missing> {
-    let mut all = Vec::new();
-    match &facts.daemon {
-        Some(State::Absent) => {
-            all.push(Missing::new("`relayd local` is not running", "relayctl up"))
-        }
-        Some(State::Crashed(how)) => {
-            all.push(Missing::new(
-                format!("`relayd local` ended without cleaning up: {how}"),
-                "relayctl up",
-            ));
-        }
-        Some(State::Runs(_)) | None => {}
-    }
-    let runs = matches!(&facts.daemon, Some(State::Runs(_)) | None);
-    if let Some(unanswered) = facts.api.as_ref().filter(|_| runs) {
-        all.push(Missing::new(
-            &unanswered.why,
-            unanswered.hint.as_deref().unwrap_or("relayctl doctor"),
-        ));
-    }
-    if let Some(free) = facts.free.filter(|free| *free < doctor::TOO_LITTLE) {
-        all.push(Missing::new(
-            format!(
-                "the disk of RELAY_HOME is full: {} MiB are free",
-                free >> 20
-            ),
-            "free some space; nothing new is remembered or stored until then",
-        ));
-    }
-    all.extend(facts.lost.iter().cloned());
-    if let Some(why) = &facts.router_error {
-        all.push(Missing::new(
-            format!("the router does not answer: {why}"),
-            "relayctl doctor",
-        ));
-    }
-    let policies = facts
-        .objects
-        .iter()
-        .find(|(kind, _)| kind.kind == "RoutingPolicy");
-    if policies.is_some_and(|(_, policies)| policies.is_empty()) {
-        let fix = if context.is_local() {
-            "relayctl up"
-        } else {
-            "relayctl apply -f policy.yaml"
-        };
-        all.push(Missing::new(
-            "there is no RoutingPolicy; routers use the built-in one",
-            fix,
-        ));
-    }
-    for (kind, objects) in &facts.objects {
-        for object in objects {
-            all.extend(trouble(kind, object));
-        }
-    }
-    all.extend(Missing::of(
-        facts.health.as_ref(),
-        facts.model.as_ref(),
-        context,
-    ));
-    all
-}
-
-/// What is wrong with one object.
-fn trouble(kind: &Kind, object: &Value) -> Option<Missing> {
-    let brief = kind.brief(&name(object));
-    let fix = format!("relayctl explain {brief}");
-    if kind.is_only_stored(object) {
-        return None;
-    }
-    if !conditions::is_current(object) {
-        return Some(Missing::new(
-            format!("{brief}: no controller has looked at it as it is now"),
-            fix,
-        ));
-    }
-    let stalled = conditions::find(object, "Stalled").filter(conditions::Condition::is_true);
-    let condition = stalled
-        .or_else(|| conditions::find(object, "Ready").filter(|ready| ready.status != "True"))?;
-    Some(Missing::new(
-        format!("{brief}: {} ({})", condition.message, condition.reason),
-        fix,
-    ))
-}
-
 impl Overview {
-    fn render(&self, styles: Styles) -> String {
+    pub(super) fn render(&self, styles: Styles) -> String {
         let mut out = String::new();
         let mut line = |name: &str, text: &str| {
             out.push_str(&format!(
@@ -453,6 +307,20 @@ impl Overview {
                 _ => "not running".to_owned(),
             };
             line("relayd", &said);
+        }
+        if let Some(engine) = &self.engine {
+            line("engine", &engine.line);
+            if let Some(volume) = &engine.models_volume {
+                line(
+                    "space",
+                    &format!(
+                        "{}: {} free of {}",
+                        volume.name,
+                        facts::bytes(volume.free_bytes),
+                        facts::bytes(volume.total_bytes)
+                    ),
+                );
+            }
         }
         if let Some(router) = &self.router {
             line("router", &router.url);
@@ -492,19 +360,20 @@ impl Overview {
         if let Some(more) = more(&self.policies) {
             line("", &more);
         }
-        for (name, objects) in [("server", &self.servers), ("training", &self.training)] {
-            for object in objects.iter().take(MAX_LINES) {
-                line(
-                    name,
-                    &format!(
-                        "{}: Ready={} ({})",
-                        object.name, object.ready, object.reason
-                    ),
-                );
+        for server in self.servers.iter().take(MAX_LINES) {
+            line("server", &server.line());
+            if let Some(rollout) = &server.rollout {
+                line("rollout", rollout);
             }
-            if let Some(more) = more(objects) {
-                line("", &more);
-            }
+        }
+        if let Some(more) = more(&self.servers) {
+            line("", &more);
+        }
+        for run in self.training.iter().take(MAX_LINES) {
+            line("training", &run.line());
+        }
+        if let Some(more) = more(&self.training) {
+            line("", &more);
         }
         if self.problems.is_empty() {
             line("problems", "none");
@@ -526,12 +395,43 @@ fn more<T>(all: &[T]) -> Option<String> {
     (left > 0).then(|| format!("and {left} more"))
 }
 
+impl ObjectState {
+    fn line(&self) -> String {
+        format!("{}: Ready={} ({})", self.name, self.ready, self.reason)
+    }
+}
+
+impl ServerState {
+    fn line(&self) -> String {
+        let mut line = self.object.line();
+        if let Some(champion) = &self.champion {
+            let device = self
+                .device
+                .as_deref()
+                .map_or(String::new(), |device| format!(" on {device}"));
+            line.push_str(&format!(", champion {champion}{device}"));
+        }
+        if let Some(url) = &self.external {
+            line.push_str(&format!(", the server at {url}"));
+        }
+        if let Some(previous) = &self.previous {
+            line.push_str(&format!(", previous {previous}"));
+        }
+        line
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
     use crate::context::Source;
+    use crate::daemon::Model;
+    use crate::kinds;
+    use crate::verbs::status::{Unanswered, lost};
+    use api::exit::Exit;
+    use files::Places;
 
     fn context(name: &str) -> Chosen {
         Chosen {
@@ -593,7 +493,7 @@ mod tests {
         let facts = Facts {
             objects: vec![
                 (kinds::named("LayaServer").unwrap(), many(12)),
-                (kinds::named("LayaModel").unwrap(), many(3)),
+                (kinds::named("TrainingRun").unwrap(), many(3)),
                 (kinds::routing_policy(), many(13)),
             ],
             ..Facts::default()
@@ -601,13 +501,13 @@ mod tests {
         let text = screen(&facts, &context("team"));
         assert_eq!(text.matches("\nproblem ").count(), 10, "{text}");
         assert!(
-            text.contains("and 3 more; `relayctl status -o yaml`"),
+            text.contains("and 15 more; `relayctl status -o yaml`"),
             "{text}"
         );
-        assert!(!text.contains("layamodel/"), "{text}");
+        assert!(!text.contains("trainingrun/"), "{text}");
         assert!(
             text.contains(
-                "server    o9: Ready=Unknown (nothing acts on this kind yet)\n          and 2 more"
+                "server    o9: Ready=Unknown (no controller has looked at it yet)\n          and 2 more"
             ),
             "{text}"
         );
@@ -627,6 +527,7 @@ mod tests {
             free: Some(3 << 20),
             health: Some(json!({"ok": false})),
             model: Some(Model::Refused("'/m' is no directory".into())),
+            own_model: true,
             ..Facts::default()
         };
         let text = screen(&facts, &context("local"));
@@ -637,5 +538,31 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+    }
+
+    #[test]
+    fn engine_server_and_rollout_have_their_lines() {
+        let laya = json!({"metadata": {"name": "main", "generation": 1}, "spec": {"modelRef": {"name": "w"}}, "status": {"observedGeneration": 1,
+            "champion": {"model": "v1", "shortDigest": "d5a13ee24047", "device": {"actual": "cuda"}},
+            "candidate": {"model": "w", "shortDigest": "41c07fe2a9d1"}, "previous": {"model": "v0"},
+            "rollout": {"kind": "Model", "state": "Probing"},
+            "conditions": [{"type": "Ready", "status": "True", "reason": "Reconciled", "message": ""}]}});
+        let facts = Facts {
+            engine: serde_json::from_value(json!({"backend": "docker", "reachable": true, "version": "20.10",
+                "modelsVolume": {"name": "relay-abc-models", "freeBytes": 12_000_000_000_u64, "totalBytes": 100_000_000_000_u64}})).unwrap(),
+            objects: vec![(kinds::laya_server(), vec![laya])],
+            ..Facts::default()
+        };
+        assert_eq!(
+            screen(&facts, &context("local")),
+            "\
+context   local, namespace default
+engine    docker 20.10, no GPU
+space     relay-abc-models: 12 GB free of 100 GB
+server    main: Ready=True (Reconciled), champion v1 (d5a13ee24047) on cuda, previous v0
+rollout   main: v1 (d5a13ee24047) -> w (41c07fe2a9d1), blue-green, probing
+problems  none
+"
+        );
     }
 }

@@ -1,5 +1,8 @@
-//! `relayctl explain`: from the state of an object back to what causes it, and on to what helps. Pure but for the two
+//! `relayctl explain`: from the state of an object back to what causes it, and on to what helps. Pure but for the few
 //! questions it asks; a document of its own with `-o json`.
+
+mod model;
+mod serving;
 
 use clap::Args;
 use jiff::Timestamp;
@@ -7,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::events::{self, Happened};
+use super::rollout::minute;
 use crate::call::{Call, block_on};
 use crate::conditions::{self, Condition};
 use crate::duration;
@@ -14,7 +18,7 @@ use crate::error::CliError;
 use crate::kinds::{self, Kind};
 use crate::output::{self, CLI_VERSION};
 use crate::refusal::{DELETE_SOME, is_full_store, one_line};
-use crate::server::Form;
+use crate::server::{Form, Selection, Server};
 use crate::terminal::{self, Styles};
 use api::exit::Exit;
 
@@ -24,7 +28,7 @@ const MAX_EVENTS: usize = 5;
 /// Arguments of `relayctl explain`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  relayctl explain rp/default\n  relayctl explain rp/default -o json\n\nWhat a field means: docs/, or `kubectl explain routingpolicy.spec`."
+    after_help = "Examples:\n  relayctl explain rp/default\n  relayctl explain ls/main\n  relayctl explain lm/v1 -o json\n\nWhat a field means: docs/, or `kubectl explain routingpolicy.spec`."
 )]
 pub(crate) struct ExplainArguments {
     /// Which object
@@ -48,6 +52,9 @@ struct Explanation {
     because: Vec<Because>,
     /// Who has to do something before it changes.
     waits_for: String,
+    /// What comes by the clock if nothing else does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<Deadline>,
     problems: Vec<Problem>,
     events: Vec<Happened>,
     /// What to do, in order.
@@ -62,6 +69,32 @@ struct Because {
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<Timestamp>,
+}
+
+impl Because {
+    fn new(fact: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            fact: fact.into(),
+            message: message.into(),
+            since: None,
+        }
+    }
+}
+
+/// Something that comes by the clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Deadline {
+    what: String,
+    at: Timestamp,
+}
+
+/// What an object's chain leads to.
+#[derive(Debug, Default)]
+struct Beside {
+    /// LayaModel of a server's wish.
+    model: Option<Value>,
+    /// LayaServers beside a model.
+    servers: Vec<Value>,
 }
 
 /// A field and what is wrong with it.
@@ -82,9 +115,11 @@ pub(crate) fn run(call: &Call, arguments: &ExplainArguments) -> Result<Exit, Cli
             .await
             .map_err(|error| server.failed(error))?;
         let events = events::of_object(&server, kind, &object).await?;
-        let explanation = explain(kind, &object, events);
+        let beside = beside(&server, kind, &object).await?;
+        let now = Timestamp::now();
+        let explanation = explain(kind, &object, events, &beside, now);
         if call.format().is_table() {
-            terminal::print(&explanation.render(Timestamp::now(), call.styles()))?;
+            terminal::print(&explanation.render(now, call.styles()))?;
         } else {
             let document = serde_json::to_value(&explanation).map_err(|error| {
                 CliError::new(Exit::Failed, format!("cannot write the answer: {error}"))
@@ -95,8 +130,38 @@ pub(crate) fn run(call: &Call, arguments: &ExplainArguments) -> Result<Exit, Cli
     }))
 }
 
+/// Asks for what the chain of an object leads to.
+async fn beside(server: &Server, kind: &Kind, object: &Value) -> Result<Beside, CliError> {
+    let mut beside = Beside::default();
+    if kind == kinds::laya_server()
+        && let Some(name) = serving::wished(object)
+    {
+        let found = server
+            .find(kinds::laya_model(), &server.namespace, name)
+            .await;
+        beside.model = found.map_err(|error| server.failed(error))?;
+    }
+    if kind == kinds::laya_model() {
+        let selection = Selection::within(&server.namespace);
+        let list = server
+            .list(kinds::laya_server(), &selection, Form::Objects)
+            .await;
+        let mut list = list.map_err(|error| server.failed(error))?;
+        if let Value::Array(servers) = list["items"].take() {
+            beside.servers = servers;
+        }
+    }
+    Ok(beside)
+}
+
 /// Everything that is known of an object, put in order.
-fn explain(kind: &Kind, object: &Value, mut events: Vec<Happened>) -> Explanation {
+fn explain(
+    kind: &Kind,
+    object: &Value,
+    mut events: Vec<Happened>,
+    beside: &Beside,
+    now: Timestamp,
+) -> Explanation {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let metadata = &object["metadata"];
     let name = text(&metadata["name"]);
@@ -110,12 +175,16 @@ fn explain(kind: &Kind, object: &Value, mut events: Vec<Happened>) -> Explanatio
         since: None,
         because: Vec::new(),
         waits_for: "nothing".to_owned(),
+        deadline: None,
         problems: problems(object),
         events,
         next: Vec::new(),
     };
     if metadata["deletionTimestamp"].is_string() {
         explanation.deleting(metadata);
+        if kind == kinds::laya_model() {
+            model::explain(&mut explanation, object, &beside.servers, now);
+        }
     } else if !kind.is_ours() {
         explanation.state = format!("stored; a {} has no controller of ours", kind.kind);
     } else if kind.is_only_stored(object) {
@@ -126,7 +195,7 @@ fn explain(kind: &Kind, object: &Value, mut events: Vec<Happened>) -> Explanatio
             kind.brief(&name)
         ));
     } else {
-        explanation.living(kind, object);
+        explanation.living(kind, object, beside, now);
     }
     explanation
 }
@@ -167,7 +236,7 @@ impl Explanation {
             .push("`relayctl status` tells whether the controller runs".to_owned());
     }
 
-    fn living(&mut self, kind: &Kind, object: &Value) {
+    fn living(&mut self, kind: &Kind, object: &Value, beside: &Beside, now: Timestamp) {
         let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
         let observed = object["status"]["observedGeneration"].as_i64();
         let ready = conditions::find(object, "Ready");
@@ -198,6 +267,12 @@ impl Explanation {
         self.chain(object, ready);
         if kind.kind == "RoutingPolicy" {
             self.policy(object, generation);
+        }
+        if kind == kinds::laya_server() {
+            serving::explain(self, object, beside.model.as_ref(), now);
+        }
+        if kind == kinds::laya_model() {
+            model::explain(self, object, &beside.servers, now);
         }
         self.what_helps(is_current);
     }
@@ -329,6 +404,15 @@ impl Explanation {
             ));
         }
         out.push_str(&format!("waits for: {}\n", one_line(&self.waits_for)));
+        if let Some(deadline) = &self.deadline {
+            let left = deadline.at.duration_since(now).as_secs();
+            out.push_str(&format!(
+                "deadline: {} at {}, in {}\n",
+                one_line(&deadline.what),
+                minute(deadline.at),
+                duration::human(left)
+            ));
+        }
         if !self.events.is_empty() {
             out.push_str("events:\n");
             for event in &self.events {
@@ -376,7 +460,14 @@ mod tests {
 
     fn told(object: &Value) -> String {
         let now = "2026-11-30T10:00:00Z".parse().unwrap();
-        explain(kinds::routing_policy(), object, Vec::new()).render(now, Styles::PLAIN)
+        explain(
+            kinds::routing_policy(),
+            object,
+            Vec::new(),
+            &Beside::default(),
+            now,
+        )
+        .render(now, Styles::PLAIN)
     }
 
     fn object(generation: i64, status: &Value) -> Value {
@@ -460,14 +551,14 @@ next: look at spec.models[0].prices: a warning, nothing is stopped by it
 
     #[test]
     fn a_kind_that_nobody_acts_on_waits_for_a_release() {
-        let kind = kinds::named("LayaModel").unwrap();
+        let kind = kinds::named("TrainingRun").unwrap();
         let object = object(1, &Value::Null);
         let now = "2026-11-30T10:00:00Z".parse().unwrap();
         assert_eq!(
-            explain(kind, &object, Vec::new()).render(now, Styles::PLAIN),
-            "layamodel/default is stored; nothing acts on this kind yet
+            explain(kind, &object, Vec::new(), &Beside::default(), now).render(now, Styles::PLAIN),
+            "trainingrun/default is stored; nothing acts on this kind yet
 waits for: a release of Relay whose controller acts on it
-next: nothing: layamodel/default is checked and kept until then
+next: nothing: trainingrun/default is checked and kept until then
 "
         );
     }
@@ -490,9 +581,112 @@ next: nothing: layamodel/default is checked and kept until then
         let now: Timestamp = "2026-11-30T10:00:00Z".parse().unwrap();
         for (count, said) in [(1, "30s ago  Warning"), (3, "30s ago (x3)  Warning")] {
             let events = events::read(&event(count));
-            let text = explain(kinds::routing_policy(), &object(1, &Value::Null), events)
-                .render(now, Styles::PLAIN);
+            let text = explain(
+                kinds::routing_policy(),
+                &object(1, &Value::Null),
+                events,
+                &Beside::default(),
+                now,
+            )
+            .render(now, Styles::PLAIN);
             assert!(text.contains(&format!("\n  {said}  R: n\n")), "{text}");
         }
+    }
+
+    fn chain(kind: &'static Kind, object: &Value, beside: &Beside) -> String {
+        let now = "2026-11-30T10:00:00Z".parse().unwrap();
+        explain(kind, object, Vec::new(), beside, now).render(now, Styles::PLAIN)
+    }
+
+    #[test]
+    fn a_server_leads_to_its_wish_its_model_and_the_failed_fetch() {
+        let laya = json!({"metadata": {"name": "main", "namespace": "default", "generation": 2}, "spec": {"modelRef": {"name": "w"}},
+            "status": {"observedGeneration": 2, "wish": {"model": "w", "from": "Spec", "since": "2026-11-30T09:50:00Z"},
+                "champion": {"model": "v1", "shortDigest": "d5a13ee24047", "device": {"actual": "cpu", "p50Millis": 18}, "since": "2026-11-30T09:00:00Z"},
+                "rollout": {"kind": "Model", "state": "Preparing", "startedAt": "2026-11-30T09:55:00Z", "message": "w is being fetched"},
+                "conditions": [{"type": "Ready", "status": "True", "reason": "Reconciled", "message": "v1 serves"},
+                    {"type": "ModelReady", "status": "False", "reason": "ModelNotReady", "message": "w is not ready"}]}});
+        let model = json!({"metadata": {"name": "w", "generation": 1}, "status": {"observedGeneration": 1, "phase": "Fetching",
+            "fetch": {"attempt": 3, "startedAt": "2026-11-30T09:50:00Z", "bytesDone": 50_000_000, "bytesTotal": 678_000_000, "nextAttemptAt": "2026-11-30T10:02:00Z",
+                "lastError": {"reason": "SourceBusy", "message": "503 from models.example.com", "at": "2026-11-30T09:59:00Z"}},
+            "conditions": [{"type": "Ready", "status": "False", "reason": "Fetching", "message": "7 %"}]}});
+        let beside = Beside {
+            model: Some(model),
+            servers: Vec::new(),
+        };
+        assert_eq!(
+            chain(kinds::laya_server(), &laya, &beside),
+            "\
+layaserver/main is ready
+  Ready=True (Reconciled): v1 serves
+  ModelReady=False (ModelNotReady): w is not ready
+  serves, since 60m: v1 (d5a13ee24047) on cpu, 18 ms a question
+  wish, since 10m: w, by spec.modelRef
+  layamodel/w is Fetching (Fetching): 7 %
+  fetch, attempt 3, since 10m: 50 MB of 678 MB are here
+  last failure (SourceBusy), since 60s: 503 from models.example.com; again at 2026-11-30 10:02
+  rollout, since 5m: v1 (d5a13ee24047) -> w, blue-green, preparing: w is being fetched
+waits for: nothing
+deadline: given up at 2026-11-30 10:10, in 10m
+next: `relayctl explain lm/w` tells what w waits for
+"
+        );
+    }
+
+    #[test]
+    fn a_rejected_wish_says_what_was_wrong_and_what_to_do() {
+        let laya = json!({"metadata": {"name": "main", "namespace": "default", "generation": 2}, "spec": {"modelRef": {"name": "w"}},
+            "status": {"observedGeneration": 2, "champion": {"model": "v1"},
+                "rejected": [{"revision": "0123456789", "digest": "sha256:ab", "reason": "WrongAnswers", "message": "2 of 8", "at": "2026-11-30T09:59:00Z"}],
+                "conditions": [{"type": "Ready", "status": "True", "reason": "Reconciled", "message": ""},
+                    {"type": "Stalled", "status": "True", "reason": "Rejected", "message": "spec names w, which was taken back"}]}});
+        let model = json!({"metadata": {"name": "w", "generation": 1}, "status": {"observedGeneration": 1, "digest": "sha256:ab",
+            "conditions": [{"type": "Ready", "status": "True"}]}});
+        let text = chain(
+            kinds::laya_server(),
+            &laya,
+            &Beside {
+                model: Some(model),
+                servers: Vec::new(),
+            },
+        );
+        assert!(
+            text.contains(
+                "\n  revision 0123456789 was taken back (WrongAnswers), since 60s: 2 of 8\n"
+            ),
+            "{text}"
+        );
+        assert!(text.ends_with("next: `relayctl rollout retry main` tries w once more; `relayctl use NAME --server main` names another\n"), "{text}");
+    }
+
+    #[test]
+    fn a_model_says_how_its_fetch_ended_and_who_has_it() {
+        let failed = json!({"metadata": {"name": "w", "namespace": "default", "generation": 1}, "spec": {}, "status": {"observedGeneration": 1, "phase": "Failed",
+            "fetch": {"attempt": 5, "bytesDone": 0, "bytesTotal": 10, "lastError": {"reason": "SourceNotFound", "message": "404 for model.safetensors"}},
+            "conditions": [{"type": "Ready", "status": "False", "reason": "SourceNotFound", "message": "404"},
+                {"type": "Stalled", "status": "True", "reason": "SourceNotFound", "message": "404"}]}});
+        let server = json!({"metadata": {"name": "main"}, "status": {"candidate": {"model": "w"}}});
+        let beside = Beside {
+            model: None,
+            servers: vec![server],
+        };
+        let text = chain(kinds::laya_model(), &failed, &beside);
+        for part in [
+            "\n  fetch, attempt 5: 0 B of 10 B are here\n",
+            "\n  last failure (SourceNotFound): 404 for model.safetensors\n",
+            "\n  in use: candidate of layaserver/main\n",
+            "\nnext: correct the address or the name of the file\nnext: `relayctl model fetch w` tries it again\n",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let mut deleting = failed;
+        deleting["metadata"]["deletionTimestamp"] = json!("2026-11-30T09:59:00Z");
+        deleting["metadata"]["finalizers"] = json!(["relay.dev/model-in-use"]);
+        let text = chain(kinds::laya_model(), &deleting, &beside);
+        assert!(
+            text.contains("waits for: candidate of layaserver/main\n")
+                && text.contains("next: give those servers another version"),
+            "{text}"
+        );
     }
 }
