@@ -52,7 +52,8 @@ impl Docker {
                 inner.ensure_serving(server).await?;
                 let mut first = Ok(());
                 for ordinal in ordinals {
-                    let done = self.ensure_replica(owner, server, *ordinal).await;
+                    // Boxed: it creates, compares and replaces, and is large.
+                    let done = Box::pin(self.ensure_replica(owner, server, *ordinal)).await;
                     first = first.and(done);
                 }
                 first
@@ -211,13 +212,7 @@ impl Docker {
     }
 
     /// Stops a container in the background, and does what follows. Nothing where that is under way.
-    pub(super) fn end_later(
-        &self,
-        owner: &Owner,
-        name: String,
-        grace_seconds: u32,
-        after: After,
-    ) {
+    pub(super) fn end_later(&self, owner: &Owner, name: String, grace_seconds: u32, after: After) {
         let Some(mine) = self.inner.memory.take(&name) else {
             return;
         };
