@@ -22,6 +22,7 @@ pub mod revisions;
 pub mod routes;
 pub mod routing_policy;
 mod tree;
+pub mod troubleshooting;
 mod unique;
 
 /// Body of the answer to `POST /v1/route`.

@@ -5,6 +5,8 @@
 mod action;
 #[cfg(feature = "docker")]
 pub mod docker;
+#[cfg(feature = "embedded")]
+pub mod embedded;
 mod error;
 mod observed;
 mod revision;

@@ -1,7 +1,7 @@
 //! Reconcilers: what makes objects true (control-plane 7). A pass is `check → observe → plan → act → write status`; one
 //! folder a kind; `plan` is pure. The object source is a `kube::Client`, of an API server or of the local object API, and
 //! everything here is the same for both. [`Controller`] runs all of them; [`follow`] is what a router uses to have the
-//! policy in force.
+//! policy in force and the servers behind it.
 
 pub mod backoff;
 pub mod client;
@@ -26,7 +26,9 @@ pub mod reports;
 pub mod routingpolicy;
 pub mod schema;
 pub mod status_writer;
+pub mod view;
 pub mod watched;
+pub mod wording;
 
 pub use context::Namespaces;
 pub use controller::{

@@ -20,6 +20,6 @@ mod write;
 
 pub use catalog::CatalogError;
 pub use options::{Clock, Notice, ObjectStoreOptions, OpenError};
-pub use rest::{ObjectBody, ObjectService};
+pub use rest::{KeptUid, ObjectBody, ObjectService};
 pub use store::{ObjectStore, Opened, ReadError};
 pub use write::metadata_faults;

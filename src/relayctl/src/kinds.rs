@@ -32,6 +32,8 @@ pub(crate) struct Kind {
 pub(crate) const GROUP: &str = "relay.dev";
 /// Version of them.
 pub(crate) const VERSION: &str = "v1alpha1";
+/// Kinds that a controller of this release acts on.
+const ACTED_ON: [&str; 3] = ["LayaModel", "LayaServer", "RoutingPolicy"];
 /// Category that stands for all of ours.
 const CATEGORY: &str = "relay";
 
@@ -98,6 +100,22 @@ static KINDS: [Kind; 8] = [
     },
 ];
 
+/// Pods of a cluster, for their logs; no word of the command line stands for them.
+static POD: Kind = Kind {
+    group: "",
+    version: "v1",
+    kind: "Pod",
+    plural: "pods",
+    singular: "pod",
+    short_names: &[],
+    scope: Scope::Namespaced,
+};
+
+/// What runs for an object in a cluster.
+pub(crate) fn pod() -> &'static Kind {
+    &POD
+}
+
 /// All of ours.
 pub(crate) fn own() -> impl Iterator<Item = &'static Kind> {
     KINDS.iter().filter(|kind| kind.is_ours())
@@ -115,7 +133,27 @@ pub(crate) fn named(kind: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|known| known.kind == kind)
 }
 
-/// The kind that this program itself works with.
+/// Versions of the decision model.
+pub(crate) fn laya_model() -> &'static Kind {
+    &KINDS[0]
+}
+
+/// What serves them.
+pub(crate) fn laya_server() -> &'static Kind {
+    &KINDS[1]
+}
+
+/// What makes them.
+pub(crate) fn training_run() -> &'static Kind {
+    &KINDS[2]
+}
+
+/// What judges them.
+pub(crate) fn evaluation_gate() -> &'static Kind {
+    &KINDS[3]
+}
+
+/// How requests are decided.
 pub(crate) fn routing_policy() -> &'static Kind {
     &KINDS[4]
 }
@@ -139,7 +177,7 @@ impl Kind {
     /// another release has said anything of it.
     pub(crate) fn is_only_stored(&self, object: &serde_json::Value) -> bool {
         self.is_ours()
-            && self.kind != "RoutingPolicy"
+            && !ACTED_ON.contains(&self.kind)
             && object["status"]["observedGeneration"].is_null()
             && object["status"]["conditions"].is_null()
     }
@@ -294,7 +332,10 @@ pub(crate) fn object(argument: &str) -> Result<(&'static Kind, String), CliError
 }
 
 /// A name becomes a part of a path; what could lead elsewhere is no name.
-fn check_name(name: &str) -> Result<(), CliError> {
+///
+/// # Errors
+/// Why it is none.
+pub(crate) fn check_name(name: &str) -> Result<(), CliError> {
     match name_fault(name) {
         None => Ok(()),
         Some(why) => Err(CliError::usage(format!(
@@ -311,6 +352,19 @@ pub(crate) fn namespace_fault(name: &str) -> Option<&'static str> {
     match name_fault(name) {
         None if name.len() > MAX_LABEL => Some("it has more than 63 characters"),
         fault => fault,
+    }
+}
+
+/// Why a text cannot be the name of a new object of ours (control-plane 1.1).
+pub(crate) fn own_name_fault(name: &str) -> Option<&'static str> {
+    match name_fault(name) {
+        Some(why) => Some(why),
+        None if name.len() > api::group::MAX_NAME => Some("it has more than 40 characters"),
+        None if name.contains('.') => Some("only a-z, 0-9 and `-` may be in it"),
+        None if !name.starts_with(|c: char| c.is_ascii_lowercase()) => {
+            Some("it must start with a letter")
+        }
+        None => None,
     }
 }
 
@@ -382,6 +436,10 @@ mod tests {
         words.sort_unstable();
         words.dedup();
         assert_eq!(words.len(), all);
+        assert_eq!(laya_model().kind, "LayaModel");
+        assert_eq!(laya_server().kind, "LayaServer");
+        assert_eq!(training_run().kind, "TrainingRun");
+        assert_eq!(evaluation_gate().kind, "EvaluationGate");
         assert_eq!(routing_policy().kind, "RoutingPolicy");
         assert_eq!(event().kind, "Event");
         assert_eq!(controller_revision().kind, "ControllerRevision");

@@ -88,11 +88,12 @@ impl ServerError {
     }
 
     pub(crate) fn refused(code: StatusCode, body: &[u8]) -> Self {
-        let status = serde_json::from_slice::<Value>(body)
-            .ok()
-            .filter(|status| status["kind"] == "Status");
+        let tree = serde_json::from_slice::<Value>(body).ok();
+        let status = tree.clone().filter(|status| status["kind"] == "Status");
         let status = status.unwrap_or_else(|| {
-            let text = String::from_utf8_lossy(body);
+            // The daemon's own calls refuse with a problem of RFC 9457.
+            let detail = tree.as_ref().and_then(|problem| problem["detail"].as_str());
+            let text = detail.map_or_else(|| String::from_utf8_lossy(body), Into::into);
             let text: String = text.trim().chars().take(MAX_TEXT).collect();
             let message = if text.is_empty() {
                 code.to_string()

@@ -23,6 +23,7 @@ const MAX_OBJECTS: usize = 50_000;
 pub(crate) const MANAGER: &str = "relayctl";
 
 const JSON: &str = "application/json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
 /// What gives columns instead of objects.
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
@@ -225,7 +226,41 @@ impl Server {
         })
     }
 
-    /// Creates an object where the path names none.
+    /// Merge patch of one object by a manager of ours, strict about fields: what it sets is owned by that manager from then
+    /// on, whatever a later apply of a file says.
+    pub(crate) async fn patch(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+        manager: &str,
+        patch: &Value,
+        write: Write,
+    ) -> Result<Value, ServerError> {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("fieldManager", manager);
+        query.append_pair("fieldValidation", "Strict");
+        if write == Write::DryRun {
+            query.append_pair("dryRun", "All");
+        }
+        let path = Self::object_path(kind, namespace, name);
+        let path = format!("{path}?{}", query.finish());
+        let body = (MERGE_PATCH, patch);
+        Ok(self
+            .ask(Method::PATCH, &path, Form::Objects, Some(body))
+            .await?
+            .1)
+    }
+
+    /// The same server with another patience for one answer.
+    pub(crate) fn with_patience(&self, timeout: Duration) -> Self {
+        Self {
+            timeout,
+            ..self.clone()
+        }
+    }
+
+    /// Creates an object where the path names none; or calls the daemon.
     pub(crate) async fn create(&self, path: &str, object: &Value) -> Result<Value, ServerError> {
         let body = (JSON, object);
         Ok(self
@@ -267,6 +302,18 @@ impl Server {
         Ok(self.ask(Method::GET, path, Form::Objects, None).await?.1)
     }
 
+    /// Any path that answers with text, as logs do.
+    pub(crate) async fn text(&self, path: &str) -> Result<String, ServerError> {
+        let request = Request::get(path)
+            .header(header::ACCEPT, "text/plain, */*")
+            .body(Body::empty())
+            .map_err(|error| ServerError::Strange(error.to_string()))?;
+        let (_, bytes) = tokio::time::timeout(self.timeout, self.exchange_bytes(request))
+            .await
+            .map_err(|_| ServerError::TimedOut(self.timeout))??;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     async fn ask(
         &self,
         method: Method,
@@ -294,6 +341,23 @@ impl Server {
     }
 
     async fn exchange(&self, request: Request<Body>) -> Result<(StatusCode, Value), ServerError> {
+        let (status, bytes) = self.exchange_bytes(request).await?;
+        // What was only accepted needs to say nothing.
+        if bytes.is_empty() && matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            return Ok((status, serde_json::json!({})));
+        }
+        let tree: Value = serde_json::from_slice(&bytes)
+            .map_err(|error| ServerError::Strange(format!("its answer is no JSON: {error}")))?;
+        if !tree.is_object() {
+            return Err(ServerError::Strange("its answer is no object".to_owned()));
+        }
+        Ok((status, tree))
+    }
+
+    async fn exchange_bytes(
+        &self,
+        request: Request<Body>,
+    ) -> Result<(StatusCode, bytes::Bytes), ServerError> {
         let response = self
             .client
             .send(request)
@@ -307,12 +371,7 @@ impl Server {
             .map_err(ServerError::broken)?
             .to_bytes();
         if status.is_success() {
-            let tree: Value = serde_json::from_slice(&bytes)
-                .map_err(|error| ServerError::Strange(format!("its answer is no JSON: {error}")))?;
-            if !tree.is_object() {
-                return Err(ServerError::Strange("its answer is no object".to_owned()));
-            }
-            Ok((status, tree))
+            Ok((status, bytes))
         } else {
             Err(ServerError::refused(status, &bytes))
         }
@@ -355,7 +414,7 @@ impl Selection {
 }
 
 /// A text as one part of a path.
-fn encode(text: &str) -> String {
+pub(crate) fn encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

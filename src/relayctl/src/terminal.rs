@@ -116,6 +116,73 @@ pub(crate) fn height() -> Option<usize> {
     Some(usize::from(size.ws_row)).filter(|rows| *rows > 0)
 }
 
+/// Columns of the terminal that the talk goes to, if it is one that can be drawn on.
+fn talk_width() -> Option<usize> {
+    if !io::stderr().is_terminal() || !obeys_sequences() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 1)
+}
+
+/// What happens while somebody waits: on a terminal one line that is drawn anew, elsewhere one line per change.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    width: Option<usize>,
+    /// What stands in the line that is drawn anew.
+    drawn: bool,
+    last: String,
+}
+
+impl Progress {
+    /// Of standard error.
+    pub(crate) fn new() -> Self {
+        Self {
+            width: talk_width(),
+            drawn: false,
+            last: String::new(),
+        }
+    }
+
+    /// A line that stays. The same twice is said once.
+    pub(crate) fn say(&mut self, line: &str) {
+        if self.last == line {
+            return;
+        }
+        self.clear();
+        tell(&format!("{}\n", escape(line)));
+        self.last = line.to_owned();
+    }
+
+    /// A line that the next one replaces; off a terminal it stays like the others.
+    pub(crate) fn show(&mut self, line: &str) {
+        let Some(width) = self.width else {
+            self.say(line);
+            return;
+        };
+        if self.last == line {
+            return;
+        }
+        let shown: String = escape(line).chars().take(width - 1).collect();
+        tell(&format!("\r{shown}\u{1b}[K"));
+        self.drawn = true;
+        self.last = line.to_owned();
+    }
+
+    fn clear(&mut self) {
+        if self.drawn {
+            tell("\r\u{1b}[K");
+            self.drawn = false;
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
 /// Whether a person can be asked: both ends of the talk are a terminal.
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
@@ -136,14 +203,7 @@ pub(crate) fn confirm(yes: bool, question: &str) -> Result<(), CliError> {
         )
         .hint("say it with `--yes`"));
     }
-    tell(&format!("{}? [y/N] ", escape(question)));
-    let mut answer = String::new();
-    io::stdin()
-        .lock()
-        .take(MAX_ANSWER)
-        .read_line(&mut answer)
-        .map_err(|error| CliError::usage(format!("cannot read the answer: {error}")))?;
-    if is_yes(&answer) {
+    if ask(question)? {
         Ok(())
     } else {
         Err(CliError::new(
@@ -151,6 +211,21 @@ pub(crate) fn confirm(yes: bool, question: &str) -> Result<(), CliError> {
             format!("{question}: not done, the answer was no"),
         ))
     }
+}
+
+/// Asks a person who is there.
+///
+/// # Errors
+/// The answer cannot be read.
+pub(crate) fn ask(question: &str) -> Result<bool, CliError> {
+    tell(&format!("{}? [y/N] ", escape(question)));
+    let mut answer = String::new();
+    io::stdin()
+        .lock()
+        .take(MAX_ANSWER)
+        .read_line(&mut answer)
+        .map_err(|error| CliError::usage(format!("cannot read the answer: {error}")))?;
+    Ok(is_yes(&answer))
 }
 
 fn is_yes(answer: &str) -> bool {

@@ -10,7 +10,9 @@ use controller::clock::SystemClock;
 use controller::faults::FaultPoints;
 use controller::fence::Fence;
 use controller::metrics::ControllerMetrics;
-use controller::{Controller, ControllerParts, Namespaces};
+use controller::reports::{HttpReports, NoReports, RevisionReader};
+use controller::{Controller, ControllerParts, Namespaces, NoTombstones};
+use files::Places;
 use prometheus::Registry;
 use service::config::{Effective, Layers, Setting, Source};
 use service::listen::{ListenAddress, PortTaken, bind};
@@ -20,15 +22,26 @@ use service::telemetry::{self, LogFormat, LogLevel, ProcessMetrics};
 
 use crate::ControllerFlags;
 use crate::cluster;
+use crate::ending::Servers;
+use crate::engine::{Beside, LocalEngine};
+use crate::engine_choice::{BackendName, Choice, ChosenBy};
+use crate::engine_settings::{EngineOf, EngineSettings};
 use crate::error::RelaydError;
 use crate::router_command::{build, environment};
 use crate::settings::{ClusterAddress, PREFIX, configuration_file, loopback, one, read_file};
 use crate::start::start_traces;
 
+/// Most bytes of the file with the store's id.
+const MAX_ID_BYTES: u64 = 128;
+
 /// Everything `relayd controller` can be told.
 struct ControllerSettings {
     kubeconfig: Option<PathBuf>,
     namespaces: Vec<String>,
+    engine: EngineSettings,
+    /// A router whose report of revisions rollouts are judged by.
+    router_url: Option<String>,
+    router_token_file: Option<PathBuf>,
     admin_listen: Setting<ListenAddress>,
     log_format: LogFormat,
     log_level: LogLevel,
@@ -44,6 +57,9 @@ impl ControllerSettings {
         let ControllerFlags {
             kubeconfig,
             namespace,
+            engine,
+            router_url,
+            router_token_file,
             admin_listen,
             log_format,
             log_level,
@@ -53,19 +69,27 @@ impl ControllerSettings {
         let environment: BTreeMap<_, _> = environment.into_iter().collect();
         let file = configuration_file(config, &environment);
         let text = file.as_deref().map(read_file).transpose()?;
-        let flags = BTreeMap::from([
+        let mut flags = BTreeMap::from([
             ("kubeconfig", one(kubeconfig)),
             ("namespace", namespace),
+            ("router_url", one(router_url)),
+            ("router_token_file", one(router_token_file)),
             ("admin_listen", one(admin_listen)),
             ("log_format", one(log_format)),
             ("log_level", one(log_level)),
         ]);
+        flags.extend(engine.given());
         let file = file.as_deref().zip(text.as_deref());
         let mut layers = Layers::new(flags, PREFIX, environment, file)?;
         layers.know_variable("config");
         Ok(Self {
             kubeconfig: layers.optional("kubeconfig")?.map(|setting| setting.value),
             namespaces: layers.list("namespace")?.value,
+            engine: EngineSettings::read(&mut layers, EngineOf::Controller)?,
+            router_url: layers.optional("router_url")?.map(|setting| setting.value),
+            router_token_file: layers
+                .optional("router_token_file")?
+                .map(|setting| setting.value),
             admin_listen: layers.with_default("admin_listen", loopback(9737))?,
             log_format: layers.with_default("log_format", LogFormat::Text)?.value,
             log_level: layers.with_default("log_level", LogLevel::Info)?.value,
@@ -98,6 +122,35 @@ pub(crate) fn run(flags: ControllerFlags) -> Result<(), RelaydError> {
         .block_on(reconcile(settings, traces))
 }
 
+/// What models and servers live on. With the objects of a cluster it is the cluster, which is not reconciled yet.
+fn engine(
+    settings: &EngineSettings,
+    reports: Arc<dyn RevisionReader>,
+) -> Result<Option<LocalEngine>, RelaydError> {
+    let backend = settings.backend.unwrap_or(BackendName::Kubernetes);
+    if backend == BackendName::Kubernetes {
+        tracing::info!(
+            "only policies are reconciled: this version does not run models and servers in a cluster"
+        );
+        return Ok(None);
+    }
+    let places = Places::find(&|name| std::env::var_os(name))?;
+    let path = places.instance();
+    let store = files::read_text(&path, MAX_ID_BYTES)
+        .map_err(|source| RelaydError::NoInstance { path, source })?;
+    let choice = Choice {
+        backend,
+        by: ChosenBy::Flag,
+    };
+    // What was deleted is known to the process with the store alone, so nothing is swept here.
+    let beside = Beside {
+        tombstones: Arc::new(NoTombstones),
+        reports,
+    };
+    let engine = LocalEngine::of(choice, settings, store.text.trim(), &places, beside)?;
+    Ok(Some(engine))
+}
+
 async fn reconcile(
     settings: ControllerSettings,
     traces: Option<TraceSettings>,
@@ -109,6 +162,11 @@ async fn reconcile(
         namespace: None,
     };
     let client = cluster::client(&address).await?;
+    let reports: Arc<dyn RevisionReader> = match settings.router_url {
+        Some(url) => Arc::new(HttpReports::new(url, settings.router_token_file)),
+        None => Arc::new(NoReports),
+    };
+    let engine = engine(&settings.engine, reports)?;
     let namespaces = if settings.namespaces.is_empty() {
         vec![client.default_namespace().to_owned()]
     } else {
@@ -144,7 +202,7 @@ async fn reconcile(
         ready: runtime.readiness().check("controller"),
         faults: FaultPoints::none(),
         instance: std::env::var("HOSTNAME").ok(),
-        engine: None,
+        engine: engine.as_ref().map(|engine| engine.parts.clone()),
     });
     let shutdown = runtime.shutdown();
     runtime.spawn("controller", controller.run(shutdown));
@@ -156,6 +214,9 @@ async fn reconcile(
     );
     let ended = runtime.run().await;
     let at_once = matches!(ended, Err(RuntimeError::Interrupted { .. }));
+    if !at_once && let Some(engine) = engine {
+        engine.end(Servers::Keep).await;
+    }
     traces.finish(if at_once {
         Duration::ZERO
     } else {

@@ -109,6 +109,21 @@ pub(crate) enum RelaydError {
         #[source]
         source: router::servers::EmbeddedError,
     },
+    /// The id of the store cannot stand in names and labels of an engine.
+    #[error("the store's id does not begin with 12 hex digits: {found:?}")]
+    BadInstance {
+        /// What it begins with.
+        found: String,
+    },
+    /// Which store the containers of this user belong to is not known.
+    #[error("cannot read the id of the store, {}", path.display())]
+    NoInstance {
+        /// Where it should be.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: files::ReadError,
+    },
     /// The file of objects cannot be opened.
     #[error(transparent)]
     Objects(#[from] objects::OpenError),
@@ -196,6 +211,8 @@ impl RelaydError {
             | Self::DatabaseFile { .. }
             | Self::TwoDatabases { .. }
             | Self::Store(_)
+            | Self::BadInstance { .. }
+            | Self::NoInstance { .. }
             | Self::Objects(_)
             | Self::Door(_)
             | Self::Kubeconfig { .. }
@@ -221,6 +238,9 @@ impl RelaydError {
             } => Some(format!("chmod 600 {}", path.display())),
             Self::NoTokens { .. } => Some(
                 "write lines `<tenant> <token>` to a file with mode 0600 and name it with --token-file".into(),
+            ),
+            Self::NoInstance { .. } => Some(
+                "start `relayd local --no-controller` first, with the same RELAY_HOME: it makes the store".into(),
             ),
             Self::NoCluster { .. } => Some("name one with --kubeconfig".into()),
             Self::DaemonListen(error) if error.is_taken() => {

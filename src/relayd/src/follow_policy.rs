@@ -29,6 +29,8 @@ pub(crate) struct PolicyKeeper {
     pub(crate) ready: ReadyHandle,
     /// What a laptop without an object decides by.
     pub(crate) built_in: Arc<ActivePolicy>,
+    /// The LayaServer that the policy in force names.
+    pub(crate) names: watch::Sender<Option<String>>,
 }
 
 impl PolicyKeeper {
@@ -88,6 +90,7 @@ impl PolicyKeeper {
         if current.policy.name == followed.name && current.policy.revision() == followed.revision {
             // Also when it says what the built-in one says, with which a router begins.
             self.ready.ready();
+            self.name_server(&followed);
         } else {
             self.put_in_force(&followed).await;
         }
@@ -102,6 +105,7 @@ impl PolicyKeeper {
                 self.servers
                     .set_breaker_rule(breaker_rule(&self.built_in, self.whose));
                 self.policy.replace(self.built_in.clone());
+                self.names.send_if_modified(|name| name.take().is_some());
                 self.ready.ready();
                 tracing::info!(waits_for, "the built-in policy is in force");
             }
@@ -130,6 +134,7 @@ impl PolicyKeeper {
                     .set_breaker_rule(breaker_rule(&active, self.whose));
                 self.policy.replace(active.into());
                 self.ready.ready();
+                self.name_server(followed);
                 tracing::info!(
                     policy = followed.name,
                     revision = followed.revision,
@@ -144,5 +149,16 @@ impl PolicyKeeper {
             ),
             Err(error) => tracing::error!(%error, "compiling a policy failed"),
         }
+    }
+
+    /// The policy is in force, and so is the LayaServer it names.
+    fn name_server(&self, followed: &FollowedPolicy) {
+        let reference = followed.spec.server_ref.as_ref();
+        let named = reference.map(|reference| reference.name.clone());
+        self.names.send_if_modified(|name| {
+            let other = *name != named;
+            *name = named;
+            other
+        });
     }
 }

@@ -16,8 +16,33 @@ use crate::error::RelaydError;
 pub(crate) struct LocalHome {
     pub(crate) places: Places,
     lock: Fence,
-    endpoint: PathBuf,
     written: bool,
+}
+
+/// What `endpoint.json` says, and says again when the router moves.
+#[derive(Debug, Clone)]
+pub(crate) struct Announcement {
+    path: PathBuf,
+    daemon: Option<SocketAddr>,
+}
+
+impl Announcement {
+    /// Says where router and object API listen, and since when this process runs, so that its number cannot be mistaken.
+    pub(crate) fn write(&self, router: SocketAddr) -> Result<(), RelaydError> {
+        let pid = std::process::id();
+        let text = json!({
+            "url": self.daemon.map(|daemon| format!("http://{daemon}")),
+            "router": format!("http://{router}"),
+            "pid": pid,
+            "pidStart": process_start(pid),
+            "version": env!("CARGO_PKG_VERSION"),
+        });
+        let text = format!("{text:#}\n");
+        write_whole(&self.path, text.as_bytes(), PRIVATE).map_err(|source| RelaydError::Home {
+            path: self.path.clone(),
+            source,
+        })
+    }
 }
 
 impl LocalHome {
@@ -35,7 +60,6 @@ impl LocalHome {
         let note = format!("{}\n", std::process::id());
         lock.note(&note).map_err(refused(path))?;
         Ok(Self {
-            endpoint: places.endpoint(),
             places,
             lock: Fence::lock(lock),
             written: false,
@@ -47,29 +71,19 @@ impl LocalHome {
         self.lock.clone()
     }
 
-    /// Says where router and object API listen, and since when this process runs, so that its number cannot be mistaken.
+    /// Says where router and object API listen. What is given back says it again.
     pub(crate) fn announce(
         &mut self,
         router: SocketAddr,
         daemon: Option<SocketAddr>,
-    ) -> Result<(), RelaydError> {
-        let pid = std::process::id();
-        let text = json!({
-            "url": daemon.map(|daemon| format!("http://{daemon}")),
-            "router": format!("http://{router}"),
-            "pid": pid,
-            "pidStart": process_start(pid),
-            "version": env!("CARGO_PKG_VERSION"),
-        });
-        let text = format!("{text:#}\n");
-        write_whole(&self.endpoint, text.as_bytes(), PRIVATE).map_err(|source| {
-            RelaydError::Home {
-                path: self.endpoint.clone(),
-                source,
-            }
-        })?;
+    ) -> Result<Announcement, RelaydError> {
+        let announcement = Announcement {
+            path: self.places.endpoint(),
+            daemon,
+        };
+        announcement.write(router)?;
         self.written = true;
-        Ok(())
+        Ok(announcement)
     }
 }
 
@@ -77,7 +91,7 @@ impl Drop for LocalHome {
     fn drop(&mut self) {
         if self.written {
             // A file that stays names a process that is gone, which clients notice.
-            let _ = std::fs::remove_file(&self.endpoint);
+            let _ = std::fs::remove_file(self.places.endpoint());
         }
     }
 }
@@ -105,6 +119,10 @@ mod tests {
         assert_eq!(endpoint["router"], "http://127.0.0.1:8738");
         assert_eq!(endpoint["url"], "http://127.0.0.1:4748");
         assert_eq!(endpoint["pid"], std::process::id());
+        let moved = home.announce(at(8738), None).unwrap();
+        moved.write(at(8737)).unwrap();
+        let text = std::fs::read_to_string(places.endpoint()).unwrap();
+        assert!(text.contains("http://127.0.0.1:8737"), "{text}");
         drop(home);
         assert!(!places.endpoint().exists());
         LocalHome::take(places).unwrap();

@@ -13,7 +13,7 @@ use controller::metrics::ControllerMetrics;
 use controller::{Controller, ControllerParts, Namespaces};
 use files::Places;
 use kube::Client;
-use objects::listen::{Caller, Door, router};
+use objects::listen::{Caller, Door, router_beside};
 use objects::{ObjectStore, ObjectStoreOptions, Opened};
 use service::config::{Setting, Source};
 use service::http::accept::{ConnectionLimits, serve};
@@ -23,8 +23,13 @@ use service::runtime::Runtime;
 use service::telemetry::trace::Traces;
 use service::telemetry::{ProcessMetrics, RepeatedError};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
+use crate::daemon::Daemon;
+use crate::ending::Ending;
+use crate::engine::LocalEngine;
 use crate::error::RelaydError;
+use crate::first_look;
 
 /// For requests that are open when the process drains.
 const DRAIN_WAIT: Duration = Duration::from_secs(3);
@@ -40,6 +45,18 @@ pub(crate) struct LocalObjects {
     address: SocketAddr,
 }
 
+/// What they are started with.
+pub(crate) struct With {
+    pub(crate) traces: Traces,
+    pub(crate) fence: Fence,
+    /// Browser origins that may call.
+    pub(crate) allowed: Vec<Origin>,
+    /// None: another process reconciles.
+    pub(crate) engine: Option<LocalEngine>,
+    pub(crate) places: Places,
+    pub(crate) ending: Ending,
+}
+
 /// What others need of them.
 pub(crate) struct RunningObjects {
     pub(crate) store: ObjectStore,
@@ -47,6 +64,9 @@ pub(crate) struct RunningObjects {
     pub(crate) client: Client,
     /// Where the port listens.
     pub(crate) address: SocketAddr,
+    /// Whether what status says of this machine was seen in this life of it. No engine is looked at here yet, so there
+    /// is nothing to wait for.
+    pub(crate) observed: watch::Receiver<bool>,
 }
 
 impl LocalObjects {
@@ -87,15 +107,26 @@ impl LocalObjects {
         })
     }
 
+    /// The store, for those who need it before it is served.
+    pub(crate) const fn store(&self) -> &ObjectStore {
+        &self.store
+    }
+
     /// Reconciles them, and serves socket and port, until the process drains.
     pub(crate) fn start(
         self,
         runtime: &mut Runtime,
         process: &ProcessMetrics,
-        traces: Traces,
-        fence: Fence,
-        allowed: Vec<Origin>,
+        with: With,
     ) -> Result<RunningObjects, RelaydError> {
+        let With {
+            traces,
+            fence,
+            allowed,
+            engine,
+            places,
+            ending,
+        } = with;
         let Self {
             store,
             door,
@@ -107,26 +138,33 @@ impl LocalObjects {
         let metrics =
             ControllerMetrics::register(process).map_err(RelaydError::start("register metrics"))?;
         let client = Client::new(store.service(), NAMESPACE);
-        let controller = Controller::new(ControllerParts {
-            client: client.clone(),
-            deadlines: Deadlines::default(),
-            namespaces: Namespaces::All,
-            metrics: metrics.clone(),
-            traces,
-            fence,
-            clock: Arc::new(SystemClock),
-            ready: runtime.readiness().check("controller"),
-            faults: FaultPoints::none(),
-            instance: None,
-            engine: None,
-        });
         let shutdown = runtime.shutdown();
-        let own = router(store.service(), Caller::SameUser, shutdown.clone());
-        let caller = Caller::Token {
+        if let Some(engine) = &engine {
+            let controller = Controller::new(ControllerParts {
+                client: client.clone(),
+                deadlines: Deadlines::default(),
+                namespaces: Namespaces::All,
+                metrics: metrics.clone(),
+                traces,
+                fence,
+                clock: Arc::new(SystemClock),
+                ready: runtime.readiness().check("controller"),
+                faults: FaultPoints::none(),
+                instance: None,
+                engine: Some(engine.parts.clone()),
+            });
+            runtime.spawn("controller", controller.run(shutdown.clone()));
+        }
+        let observed = observed(runtime, &client, engine.as_ref());
+        let daemon = Daemon::new(client.clone(), store.clone(), engine, places, ending);
+        let calls = daemon.routes();
+        let served =
+            |caller| router_beside(store.service(), caller, shutdown.clone(), calls.clone());
+        let own = served(Caller::SameUser);
+        let token = served(Caller::Token {
             token: door.token,
             origins: Arc::new(Origins::new(allowed, HostRule::LoopbackOnly)),
-        };
-        let token = router(store.service(), caller, shutdown.clone());
+        });
         let errors = || RepeatedError::new(process.log_suppressed.clone());
         // Watches end when the process drains; who does not read that must not hold it up.
         let limits = ConnectionLimits {
@@ -144,14 +182,29 @@ impl LocalObjects {
                 token,
                 limits,
                 errors(),
-                shutdown.clone(),
+                shutdown,
             ),
         );
-        runtime.spawn("controller", controller.run(shutdown));
         Ok(RunningObjects {
             store,
             client: guarded(client, Deadlines::default(), metrics),
             address,
+            observed,
         })
     }
+}
+
+/// Whether the addresses in status hold. Where another process reconciles, they are taken as they are.
+fn observed(
+    runtime: &mut Runtime,
+    client: &Client,
+    engine: Option<&LocalEngine>,
+) -> watch::Receiver<bool> {
+    let (holds, observed) = watch::channel(engine.is_none());
+    if let Some(engine) = engine {
+        let backend = engine.parts.backend.clone();
+        let look = first_look::run(client.clone(), backend, holds, runtime.shutdown());
+        runtime.spawn("first look at the servers", look);
+    }
+    observed
 }

@@ -3,11 +3,20 @@
 
 mod cluster;
 mod controller_command;
+mod daemon;
+mod ending;
+mod engine;
+mod engine_choice;
+mod engine_settings;
 mod error;
+mod first_look;
 mod follow_policy;
+mod follow_servers;
+mod followed_table;
 mod local_home;
 mod local_objects;
 mod router_command;
+mod router_port;
 mod settings;
 mod start;
 
@@ -17,6 +26,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use cli::Said;
 
+use engine_settings::EngineFlags;
 use error::RelaydError;
 
 /// The long-running process of Relay.
@@ -61,9 +71,18 @@ struct LocalFlags {
     /// that is taken]
     #[arg(long, value_name = "PORT")]
     daemon_port: Option<String>,
-    /// Folder of a checkpoint that is served inside this process [default: none]
+    /// Folder of a checkpoint that is served inside this process while the policy names no LayaServer
+    /// [default: none]
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<String>,
+    #[command(flatten)]
+    engine: EngineFlags,
+    /// The same as --backend embedded
+    #[arg(long)]
+    no_docker: bool,
+    /// Only keep the objects and route: `relayd controller` reconciles them in a process of its own
+    #[arg(long)]
+    no_controller: bool,
 }
 
 /// Each flag is also an environment variable (`RELAYD_LISTEN`) and a key of the configuration file (`listen`).
@@ -97,6 +116,10 @@ struct RouterFlags {
     /// Lines `<tenant> <token>`, mode 0600 [default beyond loopback: <RELAY_HOME>/router/tokens]
     #[arg(long, value_name = "FILE")]
     token_file: Option<String>,
+    /// Who may ask for /v1/internal/revisions, which a controller in another process does: lines `<name> <token>`, mode
+    /// 0600 [default: nobody]
+    #[arg(long, value_name = "FILE")]
+    internal_token_file: Option<String>,
     /// A browser origin that may call; repeatable [default: none]
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
@@ -124,6 +147,15 @@ struct ControllerFlags {
     /// A namespace whose objects are reconciled; repeatable [default: that of the kubeconfig or the pod]
     #[arg(long, value_name = "NAME")]
     namespace: Vec<String>,
+    #[command(flatten)]
+    engine: EngineFlags,
+    /// A router that reports what it measures of each revision, for canaries and the watch after a rollout; for example
+    /// http://127.0.0.1:8737 [default: none: such rollouts pause]
+    #[arg(long, value_name = "URL")]
+    router_url: Option<String>,
+    /// A line `<name> <token>` of that router's --internal-token-file [default: none]
+    #[arg(long, value_name = "FILE")]
+    router_token_file: Option<String>,
     /// Address of /metrics, /livez and /readyz [default: 127.0.0.1:9737, or a free port if that is taken]
     #[arg(long, value_name = "IP:PORT")]
     admin_listen: Option<String>,

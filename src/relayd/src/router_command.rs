@@ -67,10 +67,16 @@ pub(crate) fn local(flags: LocalFlags) -> Result<(), RelaydError> {
         router,
         checkpoint,
         daemon_port,
+        engine,
+        no_docker,
+        no_controller,
     } = flags;
     let owner = Owner::User {
         checkpoint,
         daemon_port,
+        engine,
+        no_docker,
+        no_controller,
     };
     run(router, owner)
 }
@@ -98,6 +104,8 @@ fn run(flags: RouterFlags, owner: Owner) -> Result<(), RelaydError> {
     }
     let policy = Arc::new(active_policy(&settings.policy, whose)?);
     let authority = Arc::new(authority(&settings)?);
+    let internal = settings.internal_token_file.as_deref();
+    let internal = internal.map(TokenFile::open).transpose()?.map(Arc::new);
     let embedded = embedded(settings.checkpoint.as_deref())?;
     let mut targets = targets(&settings.servers)?;
     targets.extend(embedded.iter().map(|model| model.target(EMBEDDED)));
@@ -113,6 +121,7 @@ fn run(flags: RouterFlags, owner: Owner) -> Result<(), RelaydError> {
         client: client(&authority),
         policy,
         authority,
+        internal,
         targets,
         embedded,
         home,

@@ -10,6 +10,7 @@ use service::listen::ListenAddress;
 use service::telemetry::{LogFormat, LogLevel};
 
 use crate::RouterFlags;
+use crate::engine_settings::{EngineFlags, EngineOf, EngineSettings};
 use crate::error::RelaydError;
 
 pub(crate) const PREFIX: &str = "RELAYD_";
@@ -31,6 +32,12 @@ pub(crate) enum Owner {
         checkpoint: Option<String>,
         /// `--daemon-port`.
         daemon_port: Option<String>,
+        /// Flags of the engine.
+        engine: EngineFlags,
+        /// `--no-docker`.
+        no_docker: bool,
+        /// `--no-controller`.
+        no_controller: bool,
     },
     /// Many share it: `relayd router`.
     Shared {
@@ -86,8 +93,12 @@ pub(crate) struct RouterSettings {
     pub(crate) servers: Vec<ConfiguredServer>,
     /// A folder whose checkpoint is served inside this process; `local` only.
     pub(crate) checkpoint: Option<PathBuf>,
+    /// Only `local`: the engine of its objects, if they are reconciled here.
+    pub(crate) engine: Option<EngineSettings>,
     pub(crate) database: Option<DatabaseUrl>,
     pub(crate) token_file: Option<PathBuf>,
+    /// Tokens of the route that is the controller's.
+    pub(crate) internal_token_file: Option<PathBuf>,
     pub(crate) allow_origin: Vec<Origin>,
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: LogLevel,
@@ -111,6 +122,7 @@ impl RouterSettings {
             database_url,
             database_url_file,
             token_file,
+            internal_token_file,
             allow_origin,
             log_format,
             log_level,
@@ -130,6 +142,7 @@ impl RouterSettings {
             ("database_url", one(database_url)),
             ("database_url_file", one(database_url_file)),
             ("token_file", one(token_file)),
+            ("internal_token_file", one(internal_token_file)),
             ("allow_origin", allow_origin),
             ("log_format", one(log_format)),
             ("log_level", one(log_level)),
@@ -138,10 +151,18 @@ impl RouterSettings {
             Owner::User {
                 checkpoint,
                 daemon_port,
-            } => flags.extend([
-                ("checkpoint", one(checkpoint)),
-                ("daemon_port", one(daemon_port)),
-            ]),
+                engine,
+                no_docker,
+                no_controller,
+            } => {
+                flags.extend([
+                    ("checkpoint", one(checkpoint)),
+                    ("daemon_port", one(daemon_port)),
+                    ("no_docker", switch(no_docker)),
+                    ("no_controller", switch(no_controller)),
+                ]);
+                flags.extend(engine.given());
+            }
             Owner::Shared {
                 kubeconfig,
                 namespace,
@@ -160,8 +181,10 @@ impl RouterSettings {
             daemon_port: daemon_port(&mut layers, is_local)?,
             servers: servers(&mut layers)?,
             checkpoint: checkpoint_folder(&mut layers, is_local)?,
+            engine: engine(&mut layers, is_local)?,
             database: database(&mut layers)?,
-            token_file: layers.optional("token_file")?.map(|setting| setting.value),
+            token_file: path(&mut layers, "token_file")?,
+            internal_token_file: path(&mut layers, "internal_token_file")?,
             allow_origin: layers.list("allow_origin")?.value,
             log_format: layers.with_default("log_format", LogFormat::Text)?.value,
             log_level: layers.with_default("log_level", LogLevel::Info)?.value,
@@ -254,6 +277,10 @@ pub(crate) fn cluster(layers: &mut Layers) -> Result<ClusterAddress, ConfigError
     })
 }
 
+fn path(layers: &mut Layers, key: &'static str) -> Result<Option<PathBuf>, ConfigError> {
+    Ok(layers.optional(key)?.map(|setting| setting.value))
+}
+
 fn daemon_port(layers: &mut Layers, is_local: bool) -> Result<Setting<u16>, ConfigError> {
     if is_local {
         return layers.with_default("daemon_port", DAEMON_PORT);
@@ -271,6 +298,16 @@ fn checkpoint_folder(layers: &mut Layers, is_local: bool) -> Result<Option<PathB
     }
     let setting = layers.optional("checkpoint")?;
     Ok(setting.map(|setting| setting.value))
+}
+
+/// The engine's settings count as known also where nothing is reconciled.
+fn engine(layers: &mut Layers, is_local: bool) -> Result<Option<EngineSettings>, ConfigError> {
+    if !is_local {
+        return Ok(None);
+    }
+    let settings = EngineSettings::read(layers, EngineOf::Laptop)?;
+    let is_off = layers.with_default("no_controller", false)?.value;
+    Ok((!is_off).then_some(settings))
 }
 
 fn database(layers: &mut Layers) -> Result<Option<DatabaseUrl>, RelaydError> {
@@ -301,6 +338,11 @@ pub(crate) fn configuration_file(
         .get("RELAYD_CONFIG")
         .filter(|path| !path.trim().is_empty());
     flag.or_else(|| variable.cloned()).map(PathBuf::from)
+}
+
+/// The values of a flag that is there or not.
+fn switch(flag: bool) -> Vec<String> {
+    flag.then(|| "true".to_owned()).into_iter().collect()
 }
 
 /// The values of a flag that is given once or not at all.

@@ -3,31 +3,38 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use controller::reports::InProcessReports;
 use prometheus::Registry;
 use router::servers::{BreakerRule, Embedded, ServerMetrics, Servers, Target};
 use router::{ActivePolicy, METRICS_PREFIX, PolicyInForce, RouterMetrics, RouterParts, Service};
 use routing::decide::Client;
 use service::http::accept::{ConnectionLimits, serve};
-use service::http::{Admission, AdmissionLimits, Authority, HostRule, HttpMetrics, Origins, Stack};
+use service::http::{
+    Admission, AdmissionLimits, Authority, HostRule, HttpMetrics, Origins, Stack, TokenFile,
+};
 use service::listen::{ListenAddress, PortTaken, bind};
-use service::runtime::{RuntimeBuilder, RuntimeError, Signals, raise_file_limit};
+use service::runtime::{RuntimeBuilder, RuntimeError, raise_file_limit};
 use service::telemetry::trace::{FLUSH_DEADLINE, TraceMetrics, TraceSettings, Traces};
 use service::telemetry::{BuildInfo, ProcessMetrics, RepeatedError};
 use store::{Location, Opened, Store, StoreOptions};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::cluster;
+use crate::ending::Ending;
+use crate::engine::LocalEngine;
 use crate::error::RelaydError;
 use crate::follow_policy::PolicyKeeper;
+use crate::follow_servers::ServerKeeper;
+use crate::followed_table::StableUrl;
 use crate::local_home::LocalHome;
-use crate::local_objects::LocalObjects;
+use crate::local_objects::{LocalObjects, With};
 use crate::router_command::Whose;
+use crate::router_port::RouterPort;
 use crate::settings::{PolicySource, RouterSettings};
 
 /// How long what waits for the store may take at the end.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(5);
-/// Ports a `relayd local` takes when the default one is taken (design.md 7).
-const NEXT_PORTS: std::ops::RangeInclusive<u16> = 8738..=8747;
 
 /// A router that was put together.
 pub(crate) struct Start {
@@ -35,6 +42,8 @@ pub(crate) struct Start {
     pub(crate) settings: RouterSettings,
     pub(crate) policy: Arc<ActivePolicy>,
     pub(crate) authority: Arc<Authority>,
+    /// Who may ask for what is the controller's.
+    pub(crate) internal: Option<Arc<TokenFile>>,
     pub(crate) client: Client,
     pub(crate) breaker: BreakerRule,
     pub(crate) whose: Whose,
@@ -54,6 +63,7 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
         settings,
         policy,
         authority,
+        internal,
         client,
         breaker,
         whose,
@@ -64,7 +74,7 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
         traces,
     } = start;
     // Handlers first: a signal during start must not be lost.
-    let signals = Signals::of_process().map_err(RelaydError::start("handle signals"))?;
+    let (ending, signals) = Ending::of_process().map_err(RelaydError::start("handle signals"))?;
     let open_files = raise_file_limit();
     // Before anything is taken: a kubeconfig that cannot be used is a mistake of settings.
     let cluster = match &settings.policy {
@@ -73,11 +83,9 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
         }
         _ => None,
     };
-    let listener = listen(&settings, home.is_some()).await?;
+    let port = RouterPort::take(&settings, home.is_some()).await?;
     let admin = admin(&settings).await?;
-    let address = listener
-        .local_addr()
-        .map_err(RelaydError::start("read the address of the listener"))?;
+    let (address, comeback) = (port.address, port.comeback());
     let admin_address = admin
         .local_addr()
         .map_err(RelaydError::start("read the address of the admin port"))?;
@@ -88,12 +96,21 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
     let traces = start_traces(traces.as_ref(), build, &metrics.process)
         .map_err(RelaydError::start("register metrics"))?;
     let servers = Servers::new(breaker, metrics.servers.clone());
-    servers.replace(targets)?;
+    servers.replace(targets.clone())?;
     let shared_store = matches!(location, Location::Postgres(_));
     let store = open(location).await?;
     let objects = match &home {
         Some(home) => Some(LocalObjects::open(&home.places, &settings.daemon_port).await?),
         None => None,
+    };
+    let engine = match (&objects, &home, &settings.engine) {
+        (Some(objects), Some(home), Some(settings)) => {
+            let servers = servers.clone();
+            let reports = Arc::new(InProcessReports(move || servers.report()));
+            let store = objects.store();
+            Some(LocalEngine::choose(settings, store, &home.places, reports).await?)
+        }
+        _ => None,
     };
 
     let mut runtime = RuntimeBuilder::new(metrics.process.clone(), signals)
@@ -122,6 +139,7 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
             admission: Arc::new(Admission::new(AdmissionLimits::default())),
             traces: traces.clone(),
         },
+        internal: internal.clone(),
     });
     if let Err(error) = router.warm_up().await {
         tracing::warn!(%error, "what the store knows is read as soon as it answers");
@@ -129,14 +147,23 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
     let shutdown = runtime.shutdown();
     let suppressed = metrics.process.log_suppressed.clone();
     let objects = match (objects, &home) {
-        (Some(objects), Some(home)) => Some(objects.start(
-            &mut runtime,
-            &metrics.process,
-            traces.clone(),
-            home.fence(),
-            settings.allow_origin.clone(),
-        )?),
+        (Some(objects), Some(home)) => {
+            let with = With {
+                traces: traces.clone(),
+                fence: home.fence(),
+                allowed: settings.allow_origin.clone(),
+                engine: engine.clone(),
+                places: home.places.clone(),
+                ending: ending.clone(),
+            };
+            Some(objects.start(&mut runtime, &metrics.process, with)?)
+        }
         _ => None,
+    };
+    let observed = match &objects {
+        Some(objects) => objects.observed.clone(),
+        // Addresses in a cluster are those of Services and pods, which nobody else gets.
+        None => watch::channel(true).1,
     };
     let followed = match (&objects, cluster) {
         (Some(objects), _) => Some(objects.client.clone()),
@@ -144,16 +171,29 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
         (None, None) => None,
     };
     if let (PolicySource::Object { name, .. }, Some(client)) = (&settings.policy, followed) {
+        let (names, wanted) = watch::channel(None);
         let keeper = PolicyKeeper {
             policy: in_force.clone(),
-            servers,
+            servers: servers.clone(),
             whose,
             ready: runtime.readiness().check("policy"),
             built_in: in_force.current(),
+            names,
         };
         keeper
-            .start(name, client, &mut runtime, &metrics.process)
+            .start(name, client.clone(), &mut runtime, &metrics.process)
             .await;
+        let keeper = ServerKeeper {
+            servers,
+            configured: targets,
+            client,
+            stable: match whose {
+                Whose::Own => StableUrl::Ignored,
+                Whose::Shared => StableUrl::Asked,
+            },
+            observed,
+        };
+        keeper.start(wanted, &mut runtime, &metrics.process).await;
     }
     for (name, task) in router.tasks(&suppressed, &shutdown) {
         runtime.spawn(name, task);
@@ -165,14 +205,23 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
     runtime.spawn(
         "router port",
         serve(
-            listener,
+            port.listener,
             router.app(),
             ConnectionLimits::default(),
             RepeatedError::new(suppressed.clone()),
             shutdown.clone(),
         ),
     );
+    if let Some(tokens) = internal {
+        let (suppressed, shutdown) = (suppressed.clone(), shutdown.clone());
+        runtime.spawn("internal token file", async move {
+            tokens
+                .follow(&RepeatedError::new(suppressed), &shutdown)
+                .await;
+        });
+    }
     if matches!(*authority, Authority::Tokens(_)) {
+        let shutdown = shutdown.clone();
         runtime.spawn("token file", async move {
             if let Authority::Tokens(file) = &*authority {
                 file.follow(&RepeatedError::new(suppressed), &shutdown)
@@ -180,9 +229,15 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
             }
         });
     }
+    let mut announcement = None;
     if let Some(home) = &mut home {
         let daemon = objects.as_ref().map(|objects| objects.address);
-        home.announce(address, daemon)?;
+        announcement = Some(home.announce(address, daemon)?);
+    }
+    if let Some(comeback) = comeback {
+        let suppressed = metrics.process.log_suppressed.clone();
+        let again = comeback.run(router.app(), announcement, suppressed, shutdown);
+        runtime.spawn("router's own port", again);
     }
     router_ready.ready();
     tracing::info!(
@@ -198,7 +253,16 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
     if admin_address.port() != wanted.0.port() && wanted.0.port() != 0 {
         tracing::warn!(%wanted, taken = %admin_address, "admin port was taken, a free one is used");
     }
-    let ended = runtime.run().await;
+    let mut ended = runtime.run().await;
+    // The router has no request any more that they could answer, and nothing repairs what stops.
+    if !matches!(ended, Err(RuntimeError::Interrupted { .. }))
+        && let Some(engine) = engine
+    {
+        tokio::select! {
+            () = engine.end(ending.servers()) => {}
+            signal = ending.next() => ended = Err(RuntimeError::Interrupted { signal }),
+        }
+    }
     let at_once = matches!(ended, Err(RuntimeError::Interrupted { .. }));
     if !at_once && let Err(error) = store.close(CLOSE_DEADLINE).await {
         tracing::warn!(%error, "not everything that waited for the store was written");
@@ -215,28 +279,6 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
         FLUSH_DEADLINE
     });
     Ok(ended?)
-}
-
-/// The port that was asked for. Where nobody asked, a laptop's router takes the next free one, and says so in
-/// `endpoint.json`.
-async fn listen(settings: &RouterSettings, is_local: bool) -> Result<TcpListener, RelaydError> {
-    let wanted = settings.listen.value;
-    let refused = match bind(wanted, PortTaken::Refuse).await {
-        Ok(listener) => return Ok(listener),
-        Err(error) => error,
-    };
-    if !is_local || settings.listen_was_asked_for() || !refused.is_taken() {
-        return Err(RelaydError::Listen(refused));
-    }
-    for port in NEXT_PORTS {
-        let mut next = wanted;
-        next.0.set_port(port);
-        if let Ok(listener) = bind(next, PortTaken::Refuse).await {
-            tracing::warn!(%wanted, taken = %next, "the router's port was taken, the next free one is used");
-            return Ok(listener);
-        }
-    }
-    Err(RelaydError::Listen(refused))
 }
 
 async fn admin(settings: &RouterSettings) -> Result<TcpListener, RelaydError> {

@@ -7,6 +7,7 @@ mod dataset;
 mod decide;
 mod decisions;
 mod escalate;
+mod internal;
 mod knowledge;
 mod memory_routes;
 mod metrics;
@@ -31,7 +32,7 @@ use axum::routing::{delete, get, post};
 use axum::{Extension, Router};
 use prometheus::{IntCounter, Registry};
 use routing::decide::Client;
-use service::http::{BodyLimits, LOCAL_TENANT, Routes, Stack};
+use service::http::{BodyLimits, LOCAL_TENANT, Routes, Stack, TokenFile};
 use service::runtime::admin::{metrics_response, readiness_response};
 use service::runtime::{Readiness, Shutdown};
 use service::telemetry::{RepeatedError, causes};
@@ -72,6 +73,8 @@ pub struct RouterParts {
     pub readiness: Readiness,
     /// The layers around its routes.
     pub stack: Stack,
+    /// Who may ask for `/v1/internal/revisions`; without it the route is not there.
+    pub internal: Option<Arc<TokenFile>>,
 }
 
 /// A router: its routes, and what goes on beside them.
@@ -82,6 +85,7 @@ pub struct Service {
     registry: Registry,
     readiness: Readiness,
     stack: Stack,
+    internal: Option<Arc<TokenFile>>,
 }
 
 /// A named task that runs until the process drains.
@@ -97,6 +101,7 @@ impl Service {
             registry,
             readiness,
             stack,
+            internal,
             ..
         } = parts;
         Self {
@@ -105,6 +110,7 @@ impl Service {
             registry,
             readiness,
             stack,
+            internal,
         }
     }
 
@@ -153,8 +159,12 @@ impl Service {
         let servers = self.decider.servers.clone();
         let models_shutdown = shutdown.clone();
         let models = async move { servers.follow(&models_shutdown).await };
+        let servers = self.decider.servers.clone();
+        let shadows_shutdown = shutdown.clone();
+        let shadows = async move { servers.compare_shadows(&shadows_shutdown).await };
         let mut tasks: Vec<Task> = vec![
             ("decision models", Box::pin(models)),
+            ("copies for shadows", Box::pin(shadows)),
             ("changes of the store", Box::pin(follow)),
             ("retention", Box::pin(prune)),
             ("state of the store", Box::pin(watch)),
@@ -174,6 +184,7 @@ impl Service {
             registry,
             readiness,
             stack,
+            internal,
             ..
         } = self;
         let learn_limits = BodyLimits {
@@ -217,6 +228,10 @@ impl Service {
                 "/ready",
                 get(move || async move { readiness_response(&readiness) }),
             );
+        let open = match internal {
+            Some(tokens) => open.merge(internal::routes(decider.servers.clone(), tokens.clone())),
+            None => open,
+        };
         let registry = registry.clone();
         let unqueued = Router::new().route(
             "/metrics",

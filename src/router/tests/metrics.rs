@@ -68,6 +68,15 @@ fn words_of(metric: &str, label: &str) -> Words {
         (_, "source") => words(Source::ALL, Source::as_str),
         (_, "tier") => words(Tier::ALL, Tier::as_str),
         (_, "follow_up") => words(FollowUp::ALL, FollowUp::as_str),
+        ("relay_router_model_calls_total", "result") => {
+            let all = ["answered", "error", "timeout", "rejected"];
+            Words::Closed(all.map(str::to_owned).to_vec())
+        }
+        (_, "role") => Words::Closed(vec!["champion".to_owned(), "candidate".to_owned()]),
+        (_, "comparison") => {
+            let all = ["agrees", "differs", "failed", "dropped"];
+            Words::Closed(all.map(str::to_owned).to_vec())
+        }
         (_, "result") => words(AttemptResult::ALL, AttemptResult::as_str),
         (_, "use") => Words::Closed(vec!["route".to_owned(), "lesson".to_owned()]),
         (_, "profile") => Words::Configured("profiles of the policy"),
@@ -82,12 +91,14 @@ fn words_of(metric: &str, label: &str) -> Words {
             let paths = api::routes::ROUTES
                 .iter()
                 .map(|route| route.path.to_owned());
-            let all: BTreeSet<String> = paths.chain(["other".to_owned()]).collect();
+            let all: BTreeSet<String> = paths
+                .chain(["other".to_owned(), "/v1/internal/revisions".to_owned()])
+                .collect();
             Words::Closed(all.into_iter().collect())
         }
         (_, "rule") => Words::Configured("rules, built in and of the policy"),
         (_, "provider") => Words::Configured("providers of the registry"),
-        (_, "server") => Words::Configured("servers of the configuration"),
+        (_, "server") => Words::Configured("servers of the configuration or of a LayaServer"),
         ("relay_build_info", "component" | "version" | "commit") => {
             Words::Configured("what was built")
         }

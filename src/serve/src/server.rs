@@ -155,7 +155,13 @@ impl Server {
         self.address
     }
 
-    /// Another time between the first signal and the drain, for tests.
+    /// Whether it may be asked; also where it is told to drain.
+    #[must_use]
+    pub fn readiness(&self) -> Arc<Readiness> {
+        Arc::clone(&self.readiness)
+    }
+
+    /// Another time between the first signal and the drain: for tests, and where nobody has to notice.
     #[must_use]
     pub const fn with_linger(mut self, linger: Duration) -> Self {
         self.linger = linger;

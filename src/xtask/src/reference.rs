@@ -10,6 +10,8 @@ pub(crate) const UPDATE: &str = "RELAY_UPDATE_DOCS";
 const HTTP: [&str; 6] = ["-p", "api", "--features", "schema", "--test", "openapi"];
 /// A page per kind needs the types of the kinds.
 const KINDS: [&str; 6] = ["-p", "api", "--features", "kinds", "--test", "kind_pages"];
+/// The page of troubleshooting needs the list of reasons alone.
+const REASONS: [&str; 4] = ["-p", "api", "--test", "troubleshooting"];
 /// The page of the metrics needs a router that runs.
 const METRICS: [&str; 5] = ["-p", "router", "--test", "metrics", "the_committed_page"];
 /// That of the controller needs one that had something to do.
@@ -21,9 +23,12 @@ const CONTROLLER: [&str; 5] = [
     "the_committed_page",
 ];
 
+/// All of them.
+const PARTS: [&[&str]; 5] = [&HTTP, &KINDS, &REASONS, &METRICS, &CONTROLLER];
+
 /// Writes them.
 pub(crate) fn write() -> Result<(), String> {
-    for part in [&HTTP[..], &KINDS[..], &METRICS[..], &CONTROLLER[..]] {
+    for part in PARTS {
         run(cargo()
             .env(UPDATE, "1")
             .args(["test", "--quiet"])
@@ -34,7 +39,7 @@ pub(crate) fn write() -> Result<(), String> {
 
 /// Fails when a committed file is not what would be written.
 pub(crate) fn check() -> Result<(), String> {
-    for part in [&HTTP[..], &KINDS[..], &METRICS[..], &CONTROLLER[..]] {
+    for part in PARTS {
         let mut command = cargo();
         command.env_remove(UPDATE);
         run(command.args(["test", "--quiet", "--locked"]).args(part))?;

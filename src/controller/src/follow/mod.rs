@@ -1,14 +1,15 @@
-//! Follows one RoutingPolicy for a router: whenever another revision comes into force it is loaded from its stored
-//! document, checked against its name, and handed on. While the API is away the last one stays. A router never reads the
-//! spec, so an edit that is refused changes nothing here.
+//! What a router follows. Its RoutingPolicy: whenever another revision comes into force it is loaded from its stored
+//! document, checked against its name, and handed on. The LayaServer that the policy names: whenever its traffic changes
+//! ([`ServerFollower`]). While the API is away the last ones stay. A router never reads a policy's spec, so an edit that
+//! is refused changes nothing here.
 
-mod glimpse;
-#[cfg(test)]
-mod tests;
+mod server;
+mod traffic;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::kinds::RoutingPolicy;
 use api::routing_policy::RoutingPolicySpec;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -17,6 +18,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 use prometheus::IntCounter;
+use serde::Deserialize;
 use service::runtime::Shutdown;
 use service::telemetry::{RepeatedError, causes};
 use tokio::sync::watch;
@@ -24,7 +26,20 @@ use tokio::time::sleep;
 
 use crate::failure::Failure;
 use crate::routingpolicy::{document_name, document_spec, revision_of};
-use glimpse::Glimpse;
+use crate::view::View;
+
+pub use server::{FollowingServer, ServerFollower};
+pub use traffic::{FollowedChampion, FollowedServer};
+
+/// A policy as far as a router looks at it: the revision in force. A spec of a newer program is read like any other.
+type Glimpse = View<RoutingPolicy, StatusGlimpse>;
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StatusGlimpse {
+    #[serde(default)]
+    accepted_revision: Option<String>,
+}
 
 /// First wait before a document that could not be loaded is asked for again; doubled up to [`LONGEST_WAIT`].
 const FIRST_WAIT: Duration = Duration::from_millis(200);
@@ -146,7 +161,7 @@ impl PolicyFollower {
 
     /// The revision to load, if it is another one than that at hand.
     fn wanted(&self, policy: &Glimpse) -> Option<String> {
-        let Some(revision) = policy.accepted_revision() else {
+        let Some(revision) = policy.status.accepted_revision.as_deref() else {
             let (namespace, name) = (&self.namespace, &self.name);
             self.waits(format!(
                 "RoutingPolicy {namespace}/{name} to have an accepted revision"

@@ -3,7 +3,6 @@
 use api::condition::ConditionType;
 use api::kinds::{ConditionStatus, RoutingPolicy};
 use api::reason::Reason;
-use decision::relay_contract;
 use kube::ResourceExt;
 use kube::runtime::reflector::{ObjectRef, Store};
 
@@ -63,15 +62,11 @@ impl Inputs {
     }
 }
 
-/// The server says so itself, or what serves names another contract than ours.
+/// The server says so itself. Its champion's contract is no help: a wording of our questions has a digest of its own, and
+/// what matters is their shape, which status does not name.
 pub(super) fn has_other_contract(server: &ServerView) -> bool {
-    let said =
-        find(&server.status.conditions, ConditionType::ContractMatched).is_some_and(|condition| {
-            condition.status == ConditionStatus::False
-                && condition.reason == Reason::ContractMismatch.as_str()
-        });
-    let champion = server.status.champion.as_ref();
-    let contract = champion.and_then(|champion| champion.contract.as_deref());
-    let ours = relay_contract().shape_digest().to_string();
-    said || contract.is_some_and(|contract| contract != ours)
+    find(&server.status.conditions, ConditionType::ContractMatched).is_some_and(|condition| {
+        condition.status == ConditionStatus::False
+            && condition.reason == Reason::ContractMismatch.as_str()
+    })
 }

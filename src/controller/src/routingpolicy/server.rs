@@ -1,27 +1,14 @@
 //! What policies and models need to know of LayaServers. A view of its own: a field of a server that this program does
 //! not know is no reason to treat its policies and models otherwise.
 
-use std::borrow::Cow;
-
-use api::group::{API_VERSION, GROUP, Kind, VERSION};
-use api::kinds::Condition;
-use k8s_openapi::NamespaceResourceScope;
-use kube::Resource;
+use api::kinds::{Condition, LayaServer};
 use kube::core::ObjectMeta;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
+
+use crate::view::View;
 
 /// A LayaServer as policies and models see it.
-#[derive(Debug, Clone, Default, Deserialize)]
-pub struct ServerView {
-    /// Its metadata.
-    pub metadata: ObjectMeta,
-    /// The part of its spec that matters here.
-    #[serde(default, deserialize_with = "lenient")]
-    pub spec: ServerSpecView,
-    /// The part of its status that matters here.
-    #[serde(default, deserialize_with = "lenient")]
-    pub status: ServerStatusView,
-}
+pub type ServerView = View<LayaServer, ServerStatusView, ServerSpecView>;
 
 /// The part of a server's spec that matters here.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -96,16 +83,6 @@ pub struct ChampionView {
     pub digest: Option<String>,
 }
 
-/// A part of a form we do not know tells us nothing.
-fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Default + serde::de::DeserializeOwned,
-{
-    let tree = serde_json::Value::deserialize(deserializer)?;
-    Ok(serde_json::from_value(tree).unwrap_or_default())
-}
-
 impl ServerStatusView {
     /// Whether a rollout is not over: retention waits for it.
     #[must_use]
@@ -132,38 +109,5 @@ impl ServerView {
         };
         let matters = |condition: &Condition| condition.type_ == "ContractMatched";
         self.status.conditions.retain(matters);
-    }
-}
-
-impl Resource for ServerView {
-    type DynamicType = ();
-    type Scope = NamespaceResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        Kind::LayaServer.as_str().into()
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        GROUP.into()
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        VERSION.into()
-    }
-
-    fn api_version((): &()) -> Cow<'_, str> {
-        API_VERSION.into()
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        Kind::LayaServer.plural().into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
     }
 }

@@ -7,6 +7,7 @@ mod bars;
 mod crash;
 mod faults;
 mod follow;
+mod follow_server;
 mod life;
 mod page;
 mod proxy;

@@ -51,6 +51,16 @@ where
     S::Response: IntoResponse,
     S::Future: Send + 'static,
 {
+    router_beside(service, caller, shutdown, Router::new())
+}
+
+/// The same, with calls of the daemon beside it on `/api/<word>`, for the same callers and with the same bounds of bodies.
+pub fn router_beside<S>(service: S, caller: Caller, shutdown: Shutdown, daemon: Router) -> Router
+where
+    S: Service<Request, Error = Infallible> + Clone + Send + Sync + 'static,
+    S::Response: IntoResponse,
+    S::Future: Send + 'static,
+{
     let ending = Ending {
         service,
         shutdown: Arc::new(shutdown),
@@ -65,6 +75,7 @@ where
         .route_service("/version", ending.clone())
         .route_service("/livez", ending.clone())
         .route_service("/readyz", ending)
+        .merge(daemon)
         .fallback(|| async {
             refusal(
                 StatusCode::NOT_FOUND,

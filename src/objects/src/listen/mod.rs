@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 
-pub use guard::{Caller, router};
+pub use guard::{Caller, router, router_beside};
 pub use kubeconfig::CONTEXT;
 pub use token::Token;
 

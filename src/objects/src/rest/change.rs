@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Response, header};
 use serde_json::{Value, json};
 
+use super::KeptUid;
 use super::body::{self, ObjectBody};
 use super::delete_options;
 use super::path::Objects;
@@ -53,6 +54,8 @@ pub(super) struct Write<'a> {
     pub(super) query: Query,
     pub(super) headers: &'a HeaderMap,
     pub(super) view: Shown,
+    /// Of an object that is made again.
+    pub(super) kept_uid: Option<&'a KeptUid>,
 }
 
 impl Write<'_> {
@@ -123,7 +126,10 @@ impl Write<'_> {
             action,
             manager: self.manager(),
             now: (self.inner.clock)(),
-            uid: uuid::Uuid::new_v4().to_string(),
+            uid: match self.kept_uid {
+                Some(kept) => kept.0.clone(),
+                None => uuid::Uuid::new_v4().to_string(),
+            },
             run,
         }
     }

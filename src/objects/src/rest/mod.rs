@@ -40,6 +40,11 @@ use query::Query;
 /// An error of a request's body.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
+/// An extension of a request inside the process: the object it creates gets this uid. For objects that are made again from
+/// the labels of what still runs (control-plane 1.4); no request from outside can carry one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptUid(pub String);
+
 /// The service of a store. Cheap to clone. Who may call it is for the server around it to decide; it never fails, every
 /// refusal is a `Status`.
 #[derive(Clone)]
@@ -138,6 +143,7 @@ impl ObjectService {
             query,
             headers: &parts.headers,
             view,
+            kept_uid: parts.extensions.get::<KeptUid>(),
         };
         write.run(verb, &body).await
     }

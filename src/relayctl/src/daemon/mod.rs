@@ -1,5 +1,6 @@
 //! `relayd local` of this user: where it says it is, whether it lives, how it is started and stopped.
 
+pub(crate) mod calls;
 mod findings;
 mod process;
 mod settings;
@@ -14,7 +15,7 @@ pub(crate) use self::process::Process;
 use self::process::{ProgramOf, is_relayd, program_of};
 pub(crate) use self::settings::{of_process, own, unused};
 pub(crate) use self::start::{Started, find_program, start};
-pub(crate) use self::stop::{Stopped, stop};
+pub(crate) use self::stop::{Stopped, Telling, stop};
 
 /// Longest `endpoint.json`, in bytes.
 const MAX_ENDPOINT: u64 = 64 << 10;
@@ -229,7 +230,7 @@ mod tests {
             format!(r#"{{"pid":{pid},"pidStart":{start}}}"#),
         ] {
             std::fs::write(places.endpoint(), text).unwrap();
-            let stopped = stop(&places, Some(std::time::Duration::ZERO)).unwrap();
+            let stopped = stop(&places, Telling::Signal, Some(std::time::Duration::ZERO)).unwrap();
             assert!(matches!(stopped, Stopped::Nothing(Some(_))), "{stopped:?}");
         }
         // Still there: this signal is the first that it gets.

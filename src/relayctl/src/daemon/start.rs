@@ -67,7 +67,7 @@ fn is_program(path: &Path) -> bool {
 ///
 /// # Errors
 /// The folder or the log cannot be made, or the program does not start.
-pub(crate) fn start(places: &Places, program: &Path) -> Result<Started, CliError> {
+pub(crate) fn start(places: &Places, program: &Path, flags: &[&str]) -> Result<Started, CliError> {
     let folder = places.daemon();
     for folder in [&places.relay, &folder] {
         files::make_private_folder(folder).map_err(|error| CliError::file(folder, error))?;
@@ -84,6 +84,7 @@ pub(crate) fn start(places: &Places, program: &Path) -> Result<Started, CliError
         .map(|_| (AGENT, &places.agent));
     let child = Command::new(program)
         .arg("local")
+        .args(flags)
         // It must not keep the folder it was started in.
         .current_dir(&places.relay)
         // So what is named relative to that one is named whole.

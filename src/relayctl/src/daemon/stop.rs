@@ -23,11 +23,24 @@ pub(crate) enum Stopped {
     Gone(u32),
 }
 
+/// Whether the daemon needs to be told by a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Telling {
+    /// It does.
+    Signal,
+    /// It was told by a call.
+    Told,
+}
+
 /// Tells it to end, and waits until it has; without patience it is only told.
 ///
 /// # Errors
 /// It may not be told, or does not end in time.
-pub(crate) fn stop(places: &Places, patience: Option<Duration>) -> Result<Stopped, CliError> {
+pub(crate) fn stop(
+    places: &Places,
+    telling: Telling,
+    patience: Option<Duration>,
+) -> Result<Stopped, CliError> {
     let pid = match look(places) {
         State::Runs(endpoint) => endpoint.process.pid,
         state @ (State::Absent | State::Crashed(_)) => match (holder(places), state) {
@@ -44,15 +57,21 @@ pub(crate) fn stop(places: &Places, patience: Option<Duration>) -> Result<Stoppe
     let Some(target) = target else {
         return Ok(Stopped::Nothing(None));
     };
-    if let Err(error) = kill_process(target, Signal::TERM)
+    if telling == Telling::Signal
+        && let Err(error) = kill_process(target, Signal::TERM)
         && process_start(pid) == Some(start)
     {
         let line = format!("cannot stop `relayd local` (process {pid}): {error}");
         return Err(CliError::new(Exit::Failed, line));
     }
-    let Some(patience) = patience else {
-        return Ok(Stopped::Told(pid));
-    };
+    match patience {
+        Some(patience) => until_gone(pid, start, patience),
+        None => Ok(Stopped::Told(pid)),
+    }
+}
+
+/// Waits for the end of a process that was told.
+fn until_gone(pid: u32, start: u64, patience: Duration) -> Result<Stopped, CliError> {
     let began = Instant::now();
     while process_start(pid) == Some(start) {
         if began.elapsed() >= patience {

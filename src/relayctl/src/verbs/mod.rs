@@ -1,5 +1,6 @@
 //! The words of `relayctl`, one module each.
 
+mod adopt;
 mod apply;
 mod completion;
 mod context;
@@ -13,7 +14,9 @@ mod explain;
 mod get;
 mod logs;
 mod man;
+pub(crate) mod model;
 mod policy;
+pub(crate) mod rollout;
 mod status;
 mod up;
 mod validate;
@@ -21,6 +24,8 @@ mod version;
 mod wait;
 
 use clap::Subcommand;
+
+pub(crate) use self::wait::too_long;
 
 use crate::call::{Call, Flag, Forms, Obeys, block_on};
 use crate::error::CliError;
@@ -31,8 +36,8 @@ use api::exit::Exit;
 pub(crate) enum Verb {
     /// Starts Relay on this machine, or finds it running
     Up(up::UpArguments),
-    /// Stops Relay on this machine; everything that is stored stays
-    Down,
+    /// Stops Relay on this machine, with its servers; everything that is stored stays
+    Down(down::DownArguments),
     /// Shows on one screen what runs, what is missing and what is wrong
     Status,
     /// Checks what Relay needs, each with what to do when it is not there
@@ -53,6 +58,16 @@ pub(crate) enum Verb {
     Validate(validate::ValidateArguments),
     /// Waits until something is true of an object
     Wait(wait::WaitArguments),
+    /// Versions of the decision model
+    Model(model::ModelArguments),
+    /// Shows the versions there are (`model ls`)
+    Models(model::ListArguments),
+    /// Lets a version serve (`model use`)
+    Use(model::UseArguments),
+    /// Uses the Laya server that has the router's port already, or takes the port over
+    Adopt(adopt::AdoptArguments),
+    /// How a new version takes over
+    Rollout(rollout::RolloutArguments),
     /// Shows what happened
     Events(events::EventsArguments),
     /// Shows what an object's processes write
@@ -100,7 +115,7 @@ impl Verb {
                     ..TEXT
                 },
             ),
-            Self::Down => (
+            Self::Down(_) => (
                 "down",
                 Obeys {
                     wait: Flag::Obeyed,
@@ -124,6 +139,11 @@ impl Verb {
             ),
             Self::Validate(_) => ("validate", DOCUMENT),
             Self::Wait(_) => ("wait", SHOWS),
+            Self::Model(arguments) => arguments.obeys(),
+            Self::Models(_) => ("models", SHOWS),
+            Self::Use(_) => ("use", CHANGES),
+            Self::Adopt(_) => ("adopt", CHANGES),
+            Self::Rollout(arguments) => arguments.obeys(),
             Self::Events(_) => ("events", SHOWS),
             Self::Logs(_) => ("logs", TEXT),
             Self::Context(_) => ("context", DOCUMENT),
@@ -144,7 +164,7 @@ pub(crate) fn run(call: &Call, verb: Verb) -> Result<Exit, CliError> {
     call.check(word, obeys)?;
     match verb {
         Verb::Up(arguments) => up::run(call, &arguments),
-        Verb::Down => down::run(call),
+        Verb::Down(arguments) => down::run(call, &arguments),
         Verb::Status => block_on(Box::pin(status::run(call))),
         Verb::Doctor => block_on(Box::pin(doctor::run(call))),
         Verb::Get(arguments) => get::run(call, &arguments),
@@ -155,6 +175,11 @@ pub(crate) fn run(call: &Call, verb: Verb) -> Result<Exit, CliError> {
         Verb::Delete(arguments) => delete::run(call, &arguments),
         Verb::Validate(arguments) => validate::run(call, &arguments),
         Verb::Wait(arguments) => wait::run(call, &arguments),
+        Verb::Model(arguments) => model::run(call, arguments),
+        Verb::Models(arguments) => model::list(call, &arguments),
+        Verb::Use(arguments) => model::use_model(call, &arguments),
+        Verb::Adopt(arguments) => adopt::run(call, &arguments),
+        Verb::Rollout(arguments) => rollout::run(call, arguments),
         Verb::Events(arguments) => events::run(call, &arguments),
         Verb::Logs(arguments) => logs::run(call, &arguments),
         Verb::Context(arguments) => context::run(call, arguments),

@@ -259,7 +259,8 @@ async fn until(
     Err(too_long(kind, name, patience, &last))
 }
 
-fn too_long(kind: &Kind, name: &str, patience: Duration, last: &str) -> CliError {
+/// The error of a wait that came to nothing, with what was seen last.
+pub(crate) fn too_long(kind: &Kind, name: &str, patience: Duration, last: &str) -> CliError {
     let seconds = i64::try_from(patience.as_secs()).unwrap_or(i64::MAX);
     let line = format!(
         "waited {} for {}: {last}",

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::support::{Home, first};
 
 /// Words of this release; those of later ones are not there before they do something.
-const VERBS: [&str; 19] = [
+const VERBS: [&str; 24] = [
     "up",
     "down",
     "status",
@@ -18,6 +18,11 @@ const VERBS: [&str; 19] = [
     "delete",
     "validate",
     "wait",
+    "model",
+    "models",
+    "use",
+    "adopt",
+    "rollout",
     "events",
     "logs",
     "context",
@@ -49,9 +54,7 @@ fn help_lists_every_word_and_every_code() {
             "{code:?}"
         );
     }
-    for later in [
-        "model", "train", "gate", "rollout", "adopt", "dataset", "bundle",
-    ] {
+    for later in ["train", "gate", "dataset", "bundle"] {
         assert_eq!(home.run(&[later]).code, Some(2), "{later}");
     }
 }
@@ -111,11 +114,47 @@ fn a_wrong_use_is_one_line_and_a_hint() {
         ),
         (
             &["logs", "rp/default"],
-            "relayctl: a RoutingPolicy runs nothing and has no logs; LayaServer and TrainingRun have",
+            "relayctl: a RoutingPolicy runs nothing and has no logs; LayaServer, TrainingRun, LayaModel have",
         ),
         (
             &["up", "--context", "team"],
             "relayctl: `up` is about this machine, and the context is `team` (named by --context)",
+        ),
+        (
+            &["model", "import", "x"],
+            "relayctl: nothing was named that could be imported",
+        ),
+        (
+            &["model", "import", "Shipped", "--dir", "."],
+            "relayctl: `Shipped` is no name of a LayaModel: only a-z, 0-9, `-` and `.` may be in it",
+        ),
+        (
+            &["model", "import", "shipped", "--dir", "."],
+            "relayctl: `shipped` always means the version that Relay ships",
+        ),
+        (
+            &["model", "rm", "a/b"],
+            "relayctl: `a/b` is no name of an object: only a-z, 0-9, `-` and `.` may be in it",
+        ),
+        (
+            &["rollout", "undo", "main", "-o", "xml"],
+            "relayctl: invalid value 'xml' for '--output <FORM>': it is table, wide, json, yaml, name or jsonpath=<template>",
+        ),
+        (
+            &["model", "manifest", "--dir", ".", "--version", "../v"],
+            "relayctl: `--version ../v` is no name: only a-z, A-Z, 0-9, `-`, `_` and `.` may be in it",
+        ),
+        (
+            &["models", "--dry-run=server"],
+            "relayctl: `models` knows no `--dry-run`",
+        ),
+        (
+            &["up", "--backend", "docker", "--no-docker"],
+            "relayctl: the argument '--backend <WHAT>' cannot be used with '--no-docker'",
+        ),
+        (
+            &["adopt", "--url", "http://example.com:8737"],
+            "relayctl: `http://example.com:8737` is no address of this machine with a port",
         ),
         (
             &["man", "nothing"],
@@ -226,6 +265,8 @@ fn versions_completions_and_pages_need_nobody() {
     }
     let page = home.run(&["man"]).out;
     assert!(page.contains(".TH relayctl 1"), "{page}");
+    let page = home.run(&["man", "rollout", "undo"]).out;
+    assert!(page.contains("relayctl-rollout-undo"), "{page}");
     let page = home.run(&["man", "policy", "test"]).out;
     assert!(
         page.contains("relayctl-policy-test") && page.contains("JSON Lines"),

@@ -10,3 +10,4 @@ mod contexts;
 mod help;
 mod scripted;
 mod support;
+mod versions;

@@ -8,4 +8,7 @@
 mod support;
 
 mod api;
+mod machine;
+mod models;
+mod rollouts;
 mod verbs;

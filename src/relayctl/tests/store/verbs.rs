@@ -195,7 +195,7 @@ fn of_several_that_make_an_object_at_once_one_says_so() {
 fn a_kind_that_nobody_acts_on_is_applied_and_not_waited_for() {
     let laptop = Laptop::new();
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples");
-    let file = examples.join("model-minimal.yaml");
+    let file = examples.join("run-minimal.yaml");
     let ran = laptop
         .home
         .run(&["apply", "--wait", "-f", file.to_str().unwrap()]);

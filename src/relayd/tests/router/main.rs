@@ -5,10 +5,13 @@
 
 mod answers;
 mod bodies;
+mod embedded;
 mod ending;
+mod followed;
 mod limits;
 mod objects;
 mod servers;
+mod serving;
 mod starting;
 mod support;
 mod tokens;

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, Router, ask, connect, relayd, run, wait_for};
 
-const POLICIES: &str = "/apis/relay.dev/v1alpha1/namespaces/default/routingpolicies";
+pub(crate) const POLICIES: &str = "/apis/relay.dev/v1alpha1/namespaces/default/routingpolicies";
 
 /// A `relayd local` with this home.
-fn local(home: &Path) -> Router {
+pub(crate) fn local(home: &Path) -> Router {
     let mut command = relayd(&["local", "--listen", "127.0.0.1:0"]);
     command.args(["--admin-listen", "127.0.0.1:0", "--daemon-port", "0"]);
     command.args(["--log-format", "json"]);
@@ -36,20 +36,20 @@ fn follower(home: &Path, policy: &str) -> Router {
 }
 
 /// Where the object API of a home listens.
-fn daemon(home: &Path) -> SocketAddr {
+pub(crate) fn daemon(home: &Path) -> SocketAddr {
     let text = fs::read_to_string(home.join("daemon/endpoint.json")).unwrap();
     let endpoint: Value = serde_json::from_str(&text).unwrap();
     let url = endpoint["url"].as_str().unwrap();
     url.strip_prefix("http://").unwrap().parse().unwrap()
 }
 
-fn head(home: &Path, method: &str, path: &str) -> String {
+pub(crate) fn head(home: &Path, method: &str, path: &str) -> String {
     let token = fs::read_to_string(home.join("daemon/token")).unwrap();
     let token = token.trim();
     format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n")
 }
 
-fn objects(home: &Path, method: &str, path: &str, body: &str) -> Answer {
+pub(crate) fn objects(home: &Path, method: &str, path: &str, body: &str) -> Answer {
     let head = head(home, method, path);
     let length = body.len();
     let request =
@@ -58,7 +58,7 @@ fn objects(home: &Path, method: &str, path: &str, body: &str) -> Answer {
 }
 
 /// Creates the policy `default`, and waits until it is accepted: its revision.
-fn accepted(home: &Path, spec: &Value) -> String {
+pub(crate) fn accepted(home: &Path, spec: &Value) -> String {
     let object = json!({
         "apiVersion": "relay.dev/v1alpha1", "kind": "RoutingPolicy",
         "metadata": {"name": "default"}, "spec": spec,
@@ -73,7 +73,7 @@ fn accepted(home: &Path, spec: &Value) -> String {
     })
 }
 
-fn until_ready(router: &Router) {
+pub(crate) fn until_ready(router: &Router) {
     wait_for("the router to be ready", || {
         (router.admin("/readyz").status == 200).then_some(())
     });
@@ -86,7 +86,7 @@ fn in_force(router: &Router) -> String {
         .to_owned()
 }
 
-fn logged(router: &Router, part: &str) -> bool {
+pub(crate) fn logged(router: &Router, part: &str) -> bool {
     router.log().iter().any(|line| line.contains(part))
 }
 

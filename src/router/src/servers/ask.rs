@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use decision::Reply;
-use decision::json::write_string;
+use decision::json::{read, write_string};
+use decision::{Answers, Reply};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header};
 use routing::assessment::Assessment;
 use routing::from_answers::from_answers;
@@ -16,14 +16,15 @@ use routing::text::{cut, units};
 
 use super::breaker::Weight;
 use super::deadline::Deadline;
+use super::revision::Ended;
 use super::server::{Admitted, Closed};
 use super::standing::Serves;
-use super::table::Table;
+use super::table::{Entry, Role, Table};
 use super::upstream::{Call, CallError};
 use super::{CHECKPOINT, CONTRACT, DEADLINE_MS, SYSTEM_ONE, TRUNCATED};
 
 /// Longest text that is sent, in UTF-16 units.
-const MAX_UNITS: usize = 2000;
+pub(super) const MAX_UNITS: usize = 2000;
 
 /// Longest answer that is read, in bytes. Answers to 18 questions have some 6 KB.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
@@ -45,13 +46,30 @@ pub struct Answered {
     pub truncated: Truncated,
 }
 
+/// What a server said, with its answers as they came.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) answered: Answered,
+    pub(super) answers: Answers,
+    pub(super) role: Role,
+}
+
+/// The same from one call.
+#[derive(Debug)]
+pub(super) struct Once {
+    answered: Answered,
+    pub(super) answers: Answers,
+}
+
 /// Why one call gave nothing.
 #[derive(Debug, thiserror::Error)]
-enum Failed {
+pub(super) enum Failed {
     #[error(transparent)]
     Call(#[from] CallError),
     #[error("it answers {status}{}", if *.later { " and wants to be asked later" } else { "" })]
     Status { status: u16, later: bool },
+    #[error("it drains")]
+    Draining,
     #[error("it serves another contract than it says")]
     OtherContract,
     #[error("{problem}")]
@@ -62,7 +80,9 @@ impl Failed {
     const fn fallback(&self) -> Fallback {
         match self {
             Self::Call(CallError::Deadline) | Self::Status { status: 504, .. } => Fallback::Timeout,
-            Self::Status { later: true, .. } | Self::Status { status: 429, .. } => Fallback::Busy,
+            Self::Draining
+            | Self::Status { later: true, .. }
+            | Self::Status { status: 429, .. } => Fallback::Busy,
             Self::Call(CallError::Unreachable(_)) | Self::Status { status: 500.., .. } => {
                 Fallback::Unreachable
             }
@@ -79,6 +99,18 @@ impl Failed {
             _ => Weight::Whole,
         }
     }
+
+    /// How the request ended, for what is counted of it.
+    const fn ended(&self) -> Ended {
+        match self {
+            Self::Call(CallError::Deadline) | Self::Status { status: 504, .. } => Ended::TimedOut,
+            Self::Draining
+            | Self::Status {
+                status: 429 | 503, ..
+            } => Ended::TurnedAway,
+            _ => Ended::Failed,
+        }
+    }
 }
 
 pub(super) async fn ask(
@@ -86,29 +118,31 @@ pub(super) async fn ask(
     text: &str,
     task: &str,
     deadline: Deadline,
-) -> Result<Answered, Fallback> {
+) -> Result<Asked, Fallback> {
     let mut why = if table.has_lost_one() {
         Fallback::Unreachable
     } else {
         Fallback::NoModel
     };
     let mut tries = 0;
-    for server in table.order(task) {
-        let Some(serves) = server.serves() else {
+    let mut asked = false;
+    let order = table.order(task);
+    for (at, entry) in order.iter().enumerate() {
+        let Some(serves) = entry.server.serves() else {
             continue;
         };
         let now = Instant::now();
-        if tries == MAX_TRIES || tries > 0 && !deadline.allows_second(now) {
+        if tries == MAX_TRIES || asked && !deadline.allows_second(now) {
             break;
         }
         if deadline.left(now).is_zero() {
             why = Fallback::Timeout;
             break;
         }
-        let admitted = match server.admit(now) {
+        let admitted = match entry.admit(now) {
             Ok(admitted) => admitted,
             // What a call failed of says more than that another was not made.
-            Err(_) if tries > 0 => continue,
+            Err(_) if asked => continue,
             Err(Closed::Busy) => {
                 why = Fallback::Busy;
                 continue;
@@ -118,25 +152,45 @@ pub(super) async fn ask(
                 continue;
             }
         };
-        tries += 1;
-        match once(admitted, &serves, text, deadline.ends()).await {
-            Ok(answered) => return Ok(answered),
-            Err(failed) => why = failed.fallback(),
+        let another = || order.iter().skip(at + 1).any(|next| is_usable(next, now));
+        let until = if tries == 0 && another() {
+            deadline.first_try_ends(now)
+        } else {
+            deadline.ends()
+        };
+        asked = true;
+        match once(admitted, &serves, text, until).await {
+            Ok(Once { answered, answers }) => {
+                return Ok(Asked {
+                    answered,
+                    answers,
+                    role: entry.role,
+                });
+            }
+            Err(failed) => {
+                why = failed.fallback();
+                // It was never asked: a rollout costs nobody a try.
+                tries += usize::from(!matches!(failed, Failed::Draining));
+            }
         }
     }
     Err(why)
 }
 
-async fn once(
+fn is_usable(entry: &Entry, now: Instant) -> bool {
+    entry.server.is_usable(now)
+}
+
+pub(super) async fn once(
     mut admitted: Admitted,
     serves: &Arc<Serves>,
     text: &str,
     deadline: Instant,
-) -> Result<Answered, Failed> {
+) -> Result<Once, Failed> {
     let call = call(serves, text, deadline);
     let server = admitted.server().clone();
     let outcome = match server.line.ask(&call, deadline, MAX_ANSWER_BYTES).await {
-        Ok(response) => read(&response, serves),
+        Ok(response) => read_answer(&response, serves),
         Err(error) => Err(error.into()),
     };
     match outcome {
@@ -150,7 +204,7 @@ async fn once(
                 );
             }
             let identity = server.identity();
-            Ok(Answered {
+            let answered = Answered {
                 assessment: read.assessment,
                 provenance: ModelProvenance {
                     version: identity.version.clone(),
@@ -161,10 +215,18 @@ async fn once(
                     request: units(text) > MAX_UNITS,
                     ..read.truncated
                 },
+            };
+            Ok(Once {
+                answered,
+                answers: read.answers,
             })
         }
+        Err(Failed::Draining) => {
+            admitted.drained();
+            Err(Failed::Draining)
+        }
         Err(failed) => {
-            admitted.failed(failed.weight());
+            admitted.failed(failed.ended(), failed.weight());
             if let Failed::OtherContract = failed {
                 server.mistaken(serves, Instant::now());
             }
@@ -212,6 +274,17 @@ pub(super) fn wants_later(status: u16, headers: &HeaderMap) -> bool {
     matches!(status, 429 | 503) && headers.contains_key(header::RETRY_AFTER)
 }
 
+/// Whether an answer is that of a Laya that drains (wire.md 2.3): it refuses what is new and finishes what it has.
+pub(super) fn is_draining(status: u16, body: &[u8]) -> bool {
+    const SAID: &str = "server is draining";
+    let said = || {
+        let body = read(body).ok()?;
+        let detail = body.as_object()?.get("detail")?.as_str()?;
+        Some(detail == SAID)
+    };
+    status == 503 && said().unwrap_or(false)
+}
+
 /// What is left of a deadline as a header, whole milliseconds, at least one.
 pub(super) fn millis_until(deadline: Instant) -> HeaderValue {
     let left = deadline.saturating_duration_since(Instant::now());
@@ -220,15 +293,17 @@ pub(super) fn millis_until(deadline: Instant) -> HeaderValue {
 
 struct Read {
     assessment: Assessment,
+    answers: Answers,
     checkpoint: String,
     truncated: Truncated,
 }
 
-fn read(response: &Response<Bytes>, serves: &Serves) -> Result<Read, Failed> {
+fn read_answer(response: &Response<Bytes>, serves: &Serves) -> Result<Read, Failed> {
     let status = response.status().as_u16();
     match status {
         200 => {}
         409 => return Err(Failed::OtherContract),
+        _ if is_draining(status, response.body()) => return Err(Failed::Draining),
         _ => {
             let later = wants_later(status, response.headers());
             return Err(Failed::Status { status, later });
@@ -259,5 +334,6 @@ fn read(response: &Response<Bytes>, serves: &Serves) -> Result<Read, Failed> {
             state_tokens_dropped: reply.state_tokens_dropped.max(pairs.unwrap_or(0)),
             questions: reply.truncated_questions,
         },
+        answers: reply.answers,
     })
 }

@@ -35,11 +35,24 @@ impl Deadline {
         self.ends.saturating_duration_since(now)
     }
 
+    /// Until when the first of several servers may take, so that one that hangs leaves enough for a second: two thirds of
+    /// the whole, which leaves the 30 % with some room. All of it where more than that is gone already.
+    pub(super) fn first_try_ends(&self, now: Instant) -> Instant {
+        let whole = self.ends.saturating_duration_since(self.began);
+        let ends = self.began + whole * 2 / 3;
+        if now < ends { ends } else { self.ends }
+    }
+
     /// Whether a second server may be asked: at least 30 % is left.
     pub(super) fn allows_second(&self, now: Instant) -> bool {
-        let whole = self.ends.saturating_duration_since(self.began);
-        self.left(now) * 10 >= whole * 3
+        allows_second(self.began, self.ends, now)
     }
+}
+
+/// Whether at least 30 % of the time between two moments is left.
+pub(super) fn allows_second(began: Instant, ends: Instant, now: Instant) -> bool {
+    let whole = ends.saturating_duration_since(began);
+    ends.saturating_duration_since(now) * 10 >= whole * 3
 }
 
 #[cfg(test)]
@@ -62,6 +75,13 @@ mod tests {
             assert!(deadline.allows_second(at(last_second)), "{timeout}");
             assert!(!deadline.allows_second(at(last_second + 1)), "{timeout}");
             assert_eq!(deadline.left(at(ends + 5)), Duration::ZERO, "{timeout}");
+            let first = deadline.first_try_ends(arrived);
+            assert!(deadline.allows_second(first), "{timeout}");
+            assert!(
+                first - arrived >= Duration::from_millis(ends / 2),
+                "{timeout}"
+            );
+            assert_eq!(deadline.first_try_ends(first), at(ends), "{timeout}");
         }
     }
 }

@@ -66,6 +66,6 @@ impl Table {
     /// wording nobody vouches for, so nothing matches it.
     pub(super) fn in_force(&self) -> Option<String> {
         let (_, serves) = self.champion()?;
-        serves.contract.clone()
+        serves.known_contract.clone()
     }
 }

@@ -1,6 +1,7 @@
-//! Decision-model servers behind the router (routing.md 1.3, 3, 18): a table of them that is swapped whole, who of them
-//! is asked, breakers, looks at their health, the pass-through of `/v1/systemone`, and the model inside this process.
-//! What a decision does with an answer, or without one, is the router's.
+//! Decision-model servers behind the router (routing.md 1.3, 3, 18; control-plane 10): a table of them that is swapped
+//! whole, who of them is asked, breakers, looks at their health, the pass-through of `/v1/systemone`, copies for a version
+//! that wants to serve, what is counted of each revision, and the model inside this process. What a decision does with an
+//! answer, or without one, is the router's.
 
 mod address;
 mod ask;
@@ -14,20 +15,24 @@ mod key;
 mod metrics;
 mod pass;
 mod probe;
+mod revision;
 mod server;
+mod shadow;
 mod share;
 mod standing;
+mod switch;
 mod table;
 mod upstream;
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use api::revisions::RevisionReports;
 use http::HeaderName;
 use routing::reason::Fallback;
 use service::runtime::Shutdown;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
+use uuid::Uuid;
 
 pub use address::{ServerUrl, ServerUrlError};
 pub use ask::Answered;
@@ -41,11 +46,15 @@ pub use key::{KeyError, KeyFile};
 pub use metrics::ServerMetrics;
 pub use pass::routes;
 pub use server::CALLS_IN_FLIGHT;
-pub use standing::{Expected, Wording};
-pub use table::{Role, Target};
+pub use shadow::COPIES_QUEUED;
+pub use standing::{Expected, Silence, Wording};
+pub use switch::TableError;
+pub use table::{Role, Target, Traffic};
 pub use upstream::Upstream;
 
-use server::{Identity, Server};
+use revision::Revisions;
+use server::Server;
+use shadow::{Copies, Waiting};
 use table::{Entry, Table};
 
 const SYSTEM_ONE: &str = "/v1/systemone";
@@ -55,29 +64,6 @@ const DEADLINE_MS: HeaderName = HeaderName::from_static("x-laya-deadline-ms");
 const CONTRACT: HeaderName = HeaderName::from_static("x-laya-contract");
 const CHECKPOINT: HeaderName = HeaderName::from_static("x-laya-checkpoint");
 const TRUNCATED: HeaderName = HeaderName::from_static("x-laya-truncated");
-
-/// A table cannot be put in force.
-#[derive(Debug, thiserror::Error)]
-pub enum TableError {
-    /// Two servers have one name.
-    #[error("two servers are called `{name}`; give one another name")]
-    NameTwice {
-        /// The name.
-        name: String,
-    },
-    /// No server would ever be asked.
-    #[error("no server has a weight above 0")]
-    NoWeight,
-    /// A server with TLS cannot be called.
-    #[error("server `{name}`")]
-    Tls {
-        /// Its name.
-        name: String,
-        /// Why.
-        #[source]
-        source: TlsError,
-    },
-}
 
 /// The servers behind a router. Cheap to clone; all clones share one table.
 #[derive(Debug, Clone)]
@@ -89,6 +75,11 @@ struct Shared {
     metrics: ServerMetrics,
     current: RwLock<Current>,
     changes: watch::Sender<()>,
+    /// Random at each start.
+    instance: String,
+    revisions: Mutex<Revisions>,
+    copies: Copies,
+    waiting: Waiting,
 }
 
 #[derive(Debug)]
@@ -101,89 +92,20 @@ impl Servers {
     /// No server yet: nothing is asked, and `/v1/systemone` answers that nothing serves.
     #[must_use]
     pub fn new(rule: BreakerRule, metrics: ServerMetrics) -> Self {
+        let (copies, waiting) = Copies::new(metrics.clone());
         Self(Arc::new(Shared {
             ours: Arc::new(Wording::ours()),
             metrics,
+            instance: Uuid::from_bytes(random()).simple().to_string(),
+            revisions: Mutex::default(),
+            copies,
+            waiting: Arc::new(tokio::sync::Mutex::new(waiting)),
             current: RwLock::new(Current {
                 rule,
                 table: Arc::default(),
             }),
             changes: watch::Sender::new(()),
         }))
-    }
-
-    /// Puts another table in force, whole. Requests that are under way keep theirs. A server that is in both with the
-    /// same name, place and expectations keeps what is known about it, whatever its weight.
-    ///
-    /// # Errors
-    /// When two servers have one name, none of several has a weight, or TLS cannot be set up; then nothing changes.
-    pub fn replace(&self, targets: Vec<Target>) -> Result<(), TableError> {
-        let mut names = BTreeSet::new();
-        if let Some(twice) = targets.iter().find(|target| !names.insert(&target.name)) {
-            return Err(TableError::NameTwice {
-                name: twice.name.clone(),
-            });
-        }
-        if !targets.is_empty() && targets.iter().all(|target| target.weight == 0) {
-            return Err(TableError::NoWeight);
-        }
-        let mut current = self
-            .0
-            .current
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        let entries = targets
-            .into_iter()
-            .map(|target| self.entry(target, &current))
-            .collect::<Result<Vec<_>, _>>()?;
-        let still = |name: &str| entries.iter().any(|entry| entry.server.name() == name);
-        for gone in current.table.0.iter().map(|entry| entry.server.name()) {
-            if !still(gone) {
-                self.0.metrics.forget(gone);
-            }
-        }
-        current.table = Arc::new(Table(entries));
-        drop(current);
-        self.0.changes.send_replace(());
-        Ok(())
-    }
-
-    fn entry(&self, target: Target, current: &Current) -> Result<Entry, TableError> {
-        let Target {
-            name,
-            version,
-            upstream,
-            weight,
-            role,
-            wording,
-            expected,
-        } = target;
-        let identity = Identity {
-            name,
-            version,
-            upstream,
-            wording,
-            expected,
-        };
-        let known = current
-            .table
-            .0
-            .iter()
-            .find(|entry| *entry.server.identity() == identity);
-        let server = match known {
-            Some(entry) => entry.server.clone(),
-            None => {
-                let name = identity.name.clone();
-                let server = Server::new(identity, current.rule, &self.0.metrics)
-                    .map_err(|source| TableError::Tls { name, source })?;
-                Arc::new(server)
-            }
-        };
-        Ok(Entry {
-            server,
-            weight,
-            role,
-        })
     }
 
     /// Another rule for breakers, when the policy changes.
@@ -194,7 +116,7 @@ impl Servers {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         current.rule = rule;
-        for entry in &current.table.0 {
+        for entry in &current.table.entries {
             entry.server.set_rule(rule);
         }
     }
@@ -210,13 +132,44 @@ impl Servers {
         task: &str,
         deadline: Deadline,
     ) -> Result<Answered, Fallback> {
-        ask::ask(&self.table(), text, task, deadline).await
+        let table = self.table();
+        let asked = ask::ask(&table, text, task, deadline).await?;
+        if asked.role == Role::Champion {
+            self.0.copies.offer(&table, text, task, asked.answers);
+        }
+        Ok(asked.answered)
+    }
+
+    /// Asks the shadows of copied requests until the process drains. Without it copies wait in their queue and are
+    /// dropped.
+    pub async fn compare_shadows(&self, shutdown: &Shutdown) {
+        let mut waiting = self.0.waiting.lock().await;
+        shadow::work(&mut waiting, &self.0.metrics, shutdown).await;
+    }
+
+    /// What was seen of each revision of the LayaServer that is followed.
+    #[must_use]
+    pub fn report(&self) -> RevisionReports {
+        let Traffic {
+            server, generation, ..
+        } = self.table().traffic.clone();
+        RevisionReports {
+            instance: self.0.instance.clone(),
+            server,
+            traffic_generation: generation,
+            revisions: self.revisions().report(),
+        }
+    }
+
+    fn revisions(&self) -> std::sync::MutexGuard<'_, Revisions> {
+        let revisions = self.0.revisions.lock();
+        revisions.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether there is any server to ask, in whatever state.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.table().0.is_empty()
+        self.table().is_empty()
     }
 
     /// Looks at every server of the table in force, until the process drains. Without it no server is ever asked.
@@ -229,7 +182,7 @@ impl Servers {
             let table = self.table();
             looking.retain(|(server, look)| {
                 let stays = table
-                    .0
+                    .entries
                     .iter()
                     .any(|entry| Arc::ptr_eq(&entry.server, server));
                 if !stays {
@@ -237,7 +190,7 @@ impl Servers {
                 }
                 stays && !look.is_finished()
             });
-            for Entry { server, .. } in &table.0 {
+            for Entry { server, .. } in &table.entries {
                 if !looking.iter().any(|(known, _)| Arc::ptr_eq(known, server)) {
                     let look = looks.spawn(probe::follow(server.clone(), self.0.ours.clone()));
                     looking.push((server.clone(), look));
@@ -265,4 +218,13 @@ impl Servers {
             .unwrap_or_else(PoisonError::into_inner);
         current.table.clone()
     }
+}
+
+fn random() -> [u8; 16] {
+    let mut random = [0; 16];
+    if getrandom::fill(&mut random).is_err() {
+        // Counters of two starts are told apart by the time then.
+        random = Uuid::now_v7().into_bytes();
+    }
+    random
 }

@@ -1,5 +1,6 @@
 //! `/v1/systemone` and `/v1/systemone/batch`: the bytes of the caller to a server, the bytes of its answer back
-//! (routing.md 18, wire.md 2.6). What the router says itself has Laya's form. Rules never stand in here.
+//! (routing.md 18, wire.md 2.6). What the router says itself has Laya's form. Rules never stand in here, and no copies are
+//! made: what is asked here is the caller's.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -14,12 +15,15 @@ use axum::routing::post;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::{BodyExt, Limited};
 use service::http::{BodyLimits, RequestId, read_body};
 use service::problem::detail_response;
 use tokio::time::Sleep;
 
-use super::ask::{millis_until, wants_later};
+use super::ask::{is_draining, millis_until, wants_later};
 use super::breaker::Weight;
+use super::deadline::allows_second;
+use super::revision::Ended;
 use super::server::{Admitted, Closed};
 use super::standing::Serves;
 use super::table::Table;
@@ -34,6 +38,12 @@ const LIMITS: BodyLimits = BodyLimits {
     bytes: 2 << 20,
     wait: Duration::from_secs(10),
 };
+
+/// Servers asked about one request; those that drain are not counted.
+const MAX_TRIES: usize = 2;
+
+/// Longest body of a refusal that is read, in bytes.
+const MAX_REFUSAL_BYTES: u64 = 16 << 10;
 
 /// Headers of a request that a server is told. The caller's token and everything else stays here.
 const TO_SERVER: [HeaderName; 4] = [
@@ -111,6 +121,7 @@ async fn pass(servers: &Servers, path: &'static str, request: Request) -> Respon
     let says_otherwise = is_ours && call.headers.contains_key(&DEADLINE_MS);
     let passing = Passing {
         call,
+        began,
         deadline,
         is_ours,
         says_otherwise,
@@ -132,6 +143,7 @@ fn deadline(headers: &HeaderMap, began: Instant) -> (Instant, bool) {
 
 struct Passing {
     call: Call,
+    began: Instant,
     deadline: Instant,
     /// Whether the deadline is the router's own: one of the caller says nothing about a server.
     is_ours: bool,
@@ -145,7 +157,7 @@ enum Said {
     /// It answers.
     Works,
     /// It does not.
-    Failed(Weight),
+    Failed(Ended, Weight),
     /// Nothing: the caller alone may have brought it about.
     Nothing,
 }
@@ -163,7 +175,14 @@ fn said(status: StatusCode, later: bool, is_deadline_ours: bool) -> Said {
     match status.as_u16() {
         500 => Said::Nothing,
         504 if !is_deadline_ours => Said::Nothing,
-        429 | 501.. => Said::Failed(Weight::of(status.as_u16(), later)),
+        code @ (429 | 501..) => {
+            let ended = match code {
+                429 | 503 => Ended::TurnedAway,
+                504 => Ended::TimedOut,
+                _ => Ended::Failed,
+            };
+            Said::Failed(ended, Weight::of(code, later))
+        }
         _ => Said::Works,
     }
 }
@@ -172,6 +191,8 @@ fn said(status: StatusCode, later: bool, is_deadline_ours: bool) -> Said {
 enum Lost {
     /// Another one may.
     Elsewhere(Response),
+    /// The same, and it was never asked: it drains.
+    Draining(Response),
     /// Nobody can any more.
     Late,
 }
@@ -181,17 +202,20 @@ impl Passing {
     async fn to(mut self, table: &Table, id: &str) -> Response {
         let mut refusal = none_serves();
         let mut first: Option<Option<String>> = None;
-        for server in table.order(id) {
-            let Some(serves) = server.serves() else {
+        let mut tries = 0;
+        for entry in table.order(id) {
+            let Some(serves) = entry.server.serves() else {
                 continue;
             };
-            if first
-                .as_ref()
-                .is_some_and(|first| *first != serves.contract)
-            {
+            let is_other = |first: &Option<String>| *first != serves.known_contract;
+            if first.as_ref().is_some_and(is_other) {
                 continue;
             }
-            let admitted = match server.admit(Instant::now()) {
+            let now = Instant::now();
+            if first.is_some() && !allows_second(self.began, self.deadline, now) {
+                break;
+            }
+            let admitted = match entry.admit(now) {
                 Ok(admitted) => admitted,
                 Err(Closed::Busy) if first.is_none() => {
                     refusal = busy();
@@ -199,13 +223,17 @@ impl Passing {
                 }
                 Err(Closed::Busy | Closed::Open) => continue,
             };
-            let again = first.replace(serves.contract.clone()).is_some();
+            first.get_or_insert_with(|| serves.known_contract.clone());
             match self.once(admitted, &serves, table).await {
                 Ok(response) => return response,
                 Err(Lost::Late) => return expired(),
-                Err(Lost::Elsewhere(response)) => refusal = response,
+                Err(Lost::Draining(response)) => refusal = response,
+                Err(Lost::Elsewhere(response)) => {
+                    refusal = response;
+                    tries += 1;
+                }
             }
-            if again {
+            if tries == MAX_TRIES {
                 break;
             }
         }
@@ -227,12 +255,12 @@ impl Passing {
             Ok(response) => response,
             Err(CallError::Deadline) => {
                 if self.is_ours {
-                    admitted.failed(Weight::Whole);
+                    admitted.failed(Ended::TimedOut, Weight::Whole);
                 }
                 return Err(Lost::Late);
             }
             Err(error) => {
-                admitted.failed(Weight::Whole);
+                admitted.failed(Ended::Failed, Weight::Whole);
                 if let Some(count) = server.call_errors.occurred() {
                     tracing::warn!(
                         server = server.name(),
@@ -243,6 +271,7 @@ impl Passing {
                 return Err(Lost::Elsewhere(none_serves()));
             }
         };
+        let (response, drains) = known_drain(response, self.deadline).await;
         let status = response.status();
         let too_much = matches!(
             status,
@@ -250,20 +279,50 @@ impl Passing {
         );
         let later = wants_later(status.as_u16(), response.headers());
         match said(status, later, self.is_ours && !self.says_otherwise) {
+            _ if drains => admitted.drained(),
             Said::Works => admitted.succeeded(),
-            Said::Failed(weight) => admitted.failed(weight),
+            Said::Failed(ended, weight) => admitted.failed(ended, weight),
             Said::Nothing => {}
         }
         let in_force = table.in_force();
-        let is_match = serves.contract.is_some() && serves.contract == in_force;
+        let is_match = serves.known_contract.is_some() && serves.known_contract == in_force;
         let version = server.identity().version.clone();
         let answer = told(response, &version, is_match, admitted, self.deadline);
-        if too_much {
+        if drains {
+            Err(Lost::Draining(answer))
+        } else if too_much {
             Err(Lost::Elsewhere(answer))
         } else {
             Ok(answer)
         }
     }
+}
+
+/// An answer, and whether it is that of a server that drains, for which a short body must be read.
+async fn known_drain(
+    response: http::Response<Body>,
+    deadline: Instant,
+) -> (http::Response<Body>, bool) {
+    let length = response.body().size_hint().upper();
+    let is_short = length.is_some_and(|length| length <= MAX_REFUSAL_BYTES);
+    if response.status() != StatusCode::SERVICE_UNAVAILABLE || !is_short {
+        return (response, false);
+    }
+    let (head, body) = response.into_parts();
+    let body = Limited::new(
+        body,
+        usize::try_from(MAX_REFUSAL_BYTES).unwrap_or(usize::MAX),
+    );
+    let whole = tokio::time::timeout_at(deadline.into(), body.collect()).await;
+    // Half a refusal is one all the same.
+    let whole = whole.ok().and_then(Result::ok);
+    let whole = whole.map(|whole| whole.to_bytes()).unwrap_or_default();
+    let drains = is_draining(head.status.as_u16(), &whole);
+    let mut response = http::Response::from_parts(head, Body::from(whole.clone()));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_LENGTH, HeaderValue::from(whole.len()));
+    (response, drains)
 }
 
 /// The answer as the caller gets it. The slot of the call is held until its last byte.

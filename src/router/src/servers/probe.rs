@@ -22,10 +22,13 @@ const MAX_BYTES: usize = 256 * 1024;
 
 /// Looks at a server for ever. Cancel safe.
 pub(super) async fn follow(server: Arc<Server>, ours: Arc<Wording>) {
+    // What a table waited for need not be asked again at once.
+    let mut looked_at = !matches!(server.standing(), Standing::Unknown);
     loop {
-        refresh_key(&server);
-        let found = look(&server, &ours).await;
-        note(&server, found);
+        if !std::mem::take(&mut looked_at) {
+            refresh_key(&server);
+            once(server.clone(), ours.clone()).await;
+        }
         let every = if server.serves().is_some() {
             EVERY
         } else {
@@ -36,6 +39,12 @@ pub(super) async fn follow(server: Arc<Server>, ours: Arc<Wording>) {
             () = server.look_again.notified() => {}
         }
     }
+}
+
+/// Looks at a server once.
+pub(super) async fn once(server: Arc<Server>, ours: Arc<Wording>) {
+    let found = look(&server, &ours).await;
+    note(&server, found);
 }
 
 /// 80 to 120 % of a time, so that many routers do not look at once.

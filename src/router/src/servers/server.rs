@@ -11,7 +11,9 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use super::breaker::{Breaker, BreakerRule, Ticket, Weight};
 use super::connect::TlsError;
 use super::metrics::ServerMetrics;
+use super::revision::{Ended, Revision, UnderWay};
 use super::standing::{Expected, Serves, Standing, Wording, Wrong};
+use super::table::Role;
 use super::upstream::{Line, Upstream};
 
 /// Calls to one server at once: one that hangs cannot fill the router (routing.md 18).
@@ -29,6 +31,7 @@ pub(super) struct Identity {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) upstream: Upstream,
+    pub(super) revision: Option<String>,
     pub(super) wording: Option<Arc<Wording>>,
     pub(super) expected: Expected,
 }
@@ -64,6 +67,8 @@ pub(super) struct Server {
     /// Wakes the one who looks.
     pub(super) look_again: Notify,
     open: IntGauge,
+    counted: Option<Arc<Revision>>,
+    metrics: ServerMetrics,
     pub(super) call_errors: RepeatedError,
     pub(super) look_errors: RepeatedError,
 }
@@ -90,12 +95,15 @@ impl Server {
         identity: Identity,
         rule: BreakerRule,
         metrics: &ServerMetrics,
+        counted: Option<Arc<Revision>>,
     ) -> Result<Self, TlsError> {
         let line = Line::new(&identity.upstream)?;
         Ok(Self {
             open: metrics.breaker_open(&identity.name),
             call_errors: metrics.repeated(),
             look_errors: metrics.repeated(),
+            metrics: metrics.clone(),
+            counted,
             line,
             identity,
             slots: Arc::new(Semaphore::new(CALLS_IN_FLIGHT)),
@@ -144,17 +152,33 @@ impl Server {
         self.breaker().set_rule(rule);
     }
 
+    /// What is counted of its revision.
+    pub(super) fn counted(&self) -> Option<&Arc<Revision>> {
+        self.counted.as_ref()
+    }
+
     /// Lets a call in, or says why not.
-    pub(super) fn admit(self: &Arc<Self>, now: Instant) -> Result<Admitted, Closed> {
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        now: Instant,
+        purpose: Purpose,
+    ) -> Result<Admitted, Closed> {
         let slot = self
             .slots
             .clone()
             .try_acquire_owned()
             .map_err(|_| Closed::Busy)?;
         let ticket = self.breaker().admit(now).ok_or(Closed::Open)?;
+        let under_way = match purpose {
+            Purpose::Answer(_) => self.counted.as_ref().map(Revision::begin),
+            Purpose::Copy => None,
+        };
         Ok(Admitted {
             server: self.clone(),
             ticket: Some(ticket),
+            purpose,
+            began: now,
+            under_way,
             _slot: slot,
         })
     }
@@ -201,6 +225,22 @@ impl Server {
         self.look_again.notify_one();
     }
 
+    /// It said that it drains: nobody else goes there, and somebody looks whether it stays so. Its breaker learns nothing,
+    /// since it did what it should.
+    pub(super) fn drains(&self) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if matches!(known.standing, Standing::Serves(_)) {
+            let message = "it drains".to_owned();
+            known.standing = Standing::NotReady { message };
+            drop(known);
+            tracing::info!(
+                server = self.name(),
+                "decision model drains; others are asked"
+            );
+            self.look_again.notify_one();
+        }
+    }
+
     fn breaker(&self) -> MutexGuard<'_, Breaker> {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -210,11 +250,24 @@ impl Server {
     }
 }
 
+/// What a call is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Somebody waits for the answer, by which the server played this part.
+    Answer(Role),
+    /// The answer is compared with one that was given.
+    Copy,
+}
+
 /// A call that was let in. Dropped without an outcome, it says nothing about the server.
 #[derive(Debug)]
 pub(super) struct Admitted {
     server: Arc<Server>,
     ticket: Option<Ticket>,
+    purpose: Purpose,
+    began: Instant,
+    /// Also until the last byte of a body that is handed on.
+    under_way: Option<UnderWay>,
     _slot: OwnedSemaphorePermit,
 }
 
@@ -225,13 +278,32 @@ impl Admitted {
 
     /// It was answered as it should be.
     pub(super) fn succeeded(&mut self) {
+        self.count(Ended::Answered);
         self.settle(|breaker, ticket| breaker.succeeded(ticket));
     }
 
     /// It failed.
-    pub(super) fn failed(&mut self, weight: Weight) {
+    pub(super) fn failed(&mut self, how: Ended, weight: Weight) {
         let now = Instant::now();
+        self.count(how);
         self.settle(|breaker, ticket| breaker.failed(ticket, weight, now));
+    }
+
+    /// The server drains and said so.
+    pub(super) fn drained(&mut self) {
+        self.count(Ended::TurnedAway);
+        self.server.drains();
+    }
+
+    fn count(&self, how: Ended) {
+        let Purpose::Answer(role) = self.purpose else {
+            return;
+        };
+        let took = self.began.elapsed();
+        self.server.metrics.called(role, how, took);
+        if let Some(under_way) = &self.under_way {
+            under_way.ended(how, took);
+        }
     }
 
     fn settle(&mut self, outcome: impl FnOnce(&mut Breaker, Ticket)) {

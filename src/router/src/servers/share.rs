@@ -1,18 +1,38 @@
-//! Which server a task belongs to: a fixed place of its id on a ring of 10 000, shared out by weight (training.md 10).
-//! When weights move, only the tasks between the old and the new border change sides.
+//! Which server a task belongs to: a fixed place of its id on a ring of 10 000, shared out by weight (training.md 10), and
+//! other places for what else is drawn by task. When weights move, only the tasks between the old and the new border
+//! change sides.
 
 use sha2::{Digest, Sha256};
 
 /// Places on the ring.
 const PLACES: u64 = 10_000;
 
-/// The place of a task or request id, 0..10 000: the first 8 bytes of its SHA-256, big-endian, modulo 10 000.
-#[must_use]
-pub(super) fn place(id: &str) -> u64 {
-    let digest = Sha256::digest(id.as_bytes());
-    let mut first = [0; 8];
-    first.copy_from_slice(&digest[..8]);
-    u64::from_be_bytes(first) % PLACES
+/// Numbers that belong to a task or request id for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Draw {
+    /// Its place on the ring, 0..10 000: the first 8 bytes of its SHA-256, big-endian, modulo 10 000.
+    pub(super) place: u64,
+    /// Which of several servers of one revision: the next 8 bytes.
+    pub(super) replica: u64,
+    /// Whether it is copied: the 8 bytes after those, in millionths.
+    pub(super) sample: u64,
+}
+
+impl Draw {
+    /// Those of an id.
+    #[must_use]
+    pub(super) fn of(id: &str) -> Self {
+        let digest = Sha256::digest(id.as_bytes());
+        let number = |at: usize| {
+            let bytes = digest.iter().skip(at).take(8);
+            bytes.fold(0_u64, |number, byte| number << 8 | u64::from(*byte))
+        };
+        Self {
+            place: number(0) % PLACES,
+            replica: number(8),
+            sample: number(16) % 1_000_000,
+        }
+    }
 }
 
 /// The index whose share holds a place; shares lie one behind the other in the order of the weights, so a candidate that
@@ -61,9 +81,9 @@ mod tests {
     fn task_ids_have_their_places() {
         for (number, expected) in [(1, 1194), (2, 4078), (3, 1054), (4, 6133)] {
             let id = format!("0193d2b1-0000-7000-8000-00000000000{number}");
-            assert_eq!(place(&id), expected, "{id}");
+            assert_eq!(Draw::of(&id).place, expected, "{id}");
             for weight in [11, 12] {
-                let side = owner(place(&id), [weight, 100 - weight].into_iter());
+                let side = owner(Draw::of(&id).place, [weight, 100 - weight].into_iter());
                 let candidate = number == 3 || number == 1 && weight == 12;
                 assert_eq!(side, Some(usize::from(!candidate)), "{id} at {weight}");
             }
@@ -85,7 +105,7 @@ mod tests {
     #[test]
     fn places_are_spread_evenly() {
         let low = (0..10_000)
-            .filter(|number| place(&format!("task-{number}")) < 1000)
+            .filter(|number| Draw::of(&format!("task-{number}")).place < 1000)
             .count();
         assert!((900..1100).contains(&low), "{low} of 10 000 in a tenth");
     }

@@ -49,6 +49,16 @@ impl Wording {
     }
 }
 
+/// What it means when a server does not say what is expected of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Silence {
+    /// That it is another one.
+    #[default]
+    Refused,
+    /// Nothing: somebody else has made sure. A Laya before ours names neither contract nor checkpoint.
+    Accepted,
+}
+
 /// What a server must be, as far as its configuration says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expected {
@@ -56,6 +66,15 @@ pub struct Expected {
     pub contract: Option<String>,
     /// Checkpoint digest it must show.
     pub checkpoint: Option<String>,
+    /// Whether it must name them.
+    pub silence: Silence,
+}
+
+impl Expected {
+    fn allows(&self, expected: Option<&String>, got: Option<&String>) -> bool {
+        let silent = got.is_none() && self.silence == Silence::Accepted;
+        silent || expected.is_none_or(|expected| got == Some(expected))
+    }
 }
 
 /// What a server that may be asked serves.
@@ -65,6 +84,8 @@ pub(super) struct Serves {
     pub(super) wording: Arc<Wording>,
     /// The contract it names.
     pub(super) contract: Option<String>,
+    /// The contract it has: the one it names, else the one that others have made sure of.
+    pub(super) known_contract: Option<String>,
     /// Digest of its checkpoint.
     pub(super) checkpoint: Option<String>,
     /// What it runs on.
@@ -236,6 +257,10 @@ pub(super) fn judge(
             Standing::Serves(Arc::new(Serves {
                 wording,
                 contract: health.contract.clone(),
+                known_contract: health
+                    .contract
+                    .clone()
+                    .or_else(|| expected.contract.clone()),
                 checkpoint: checkpoint.and_then(|checkpoint| checkpoint.digest.clone()),
                 device: device
                     .and_then(|device| device.name.clone().or_else(|| device.kind.clone()))
@@ -252,21 +277,17 @@ fn wording(
     own: Option<&Arc<Wording>>,
 ) -> Result<Arc<Wording>, Wrong> {
     let shown = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
-    if let Some(expected) = &expected.contract
-        && health.contract.as_ref() != Some(expected)
-    {
+    if !expected.allows(expected.contract.as_ref(), health.contract.as_ref()) {
         return Err(Wrong::Contract {
             got: shown(&health.contract),
-            expected: expected.clone(),
+            expected: shown(&expected.contract),
         });
     }
     let checkpoint = health.checkpoint().and_then(|found| found.digest.clone());
-    if let Some(expected) = &expected.checkpoint
-        && checkpoint.as_ref() != Some(expected)
-    {
+    if !expected.allows(expected.checkpoint.as_ref(), checkpoint.as_ref()) {
         return Err(Wrong::Checkpoint {
             got: shown(&checkpoint),
-            expected: expected.clone(),
+            expected: shown(&expected.checkpoint),
         });
     }
     let Some(contract) = &health.contract else {
@@ -345,6 +366,11 @@ mod tests {
         let expects = |contract: Option<&str>, checkpoint: Option<&str>| Expected {
             contract: contract.map(str::to_owned),
             checkpoint: checkpoint.map(str::to_owned),
+            silence: Silence::Refused,
+        };
+        let vouched = |contract: &str| Expected {
+            silence: Silence::Accepted,
+            ..expects(Some(contract), Some("sha256:bb"))
         };
         let good = health(&digest, &shape);
         for (name, health, ready, expected, own, told) in [
@@ -426,6 +452,22 @@ mod tests {
                 original,
                 (404, ""),
                 &expects(Some(&digest), None),
+                false,
+                "Contract",
+            ),
+            (
+                "no contract where others have made sure",
+                original,
+                (404, ""),
+                &vouched(&digest),
+                false,
+                "ours - cpu",
+            ),
+            (
+                "another contract than others say",
+                &good,
+                yes,
+                &vouched(OTHER),
                 false,
                 "Contract",
             ),

@@ -46,14 +46,24 @@ async fn a_second_server_is_asked_once_while_time_is_left() {
     let millis = Duration::from_millis;
     // Of 1000 ms the model has 750, so the second one may be asked until 525.
     for (name, fault, expected) in [
-        ("at once", Fault::Status(500, None), Ok("second")),
+        (
+            "at once",
+            Fault::Status(500, None),
+            Ok::<_, Fallback>("second"),
+        ),
         ("reset", Fault::Reset, Ok("second")),
         ("busy", Fault::Status(503, Some(1)), Ok("second")),
         ("nonsense", Fault::UnknownChoice, Ok("second")),
         (
-            "too late",
-            Fault::Latency(millis(20_000)),
-            Err(Fallback::Timeout),
+            "it hangs: it has 500 ms",
+            Fault::HangBeforeHead,
+            Ok("second"),
+        ),
+        ("its body hangs", Fault::HangInBody, Ok("second")),
+        (
+            "an answer that takes 600 ms is not waited for where another can give one",
+            Fault::Latency(millis(600)),
+            Ok("second"),
         ),
     ] {
         let (first, second) = (
@@ -77,6 +87,15 @@ async fn a_second_server_is_asked_once_while_time_is_left() {
             "{name}"
         );
     }
+}
+
+#[tokio::test]
+async fn where_there_is_nobody_else_the_only_server_has_all_the_time() {
+    let fake = FakeLaya::start(Says::relay()).await;
+    let behind = Behind::new(vec![target("only", &fake)], 5).await;
+    fake.fail(Fault::Latency(Duration::from_millis(600)));
+    let answered = behind.servers.ask("Fix it", "task", within(1000)).await;
+    assert!(answered.is_ok(), "of 750 ms");
 }
 
 #[tokio::test]

@@ -8,8 +8,11 @@ mod asking;
 mod choosing;
 mod crowds;
 mod embedded;
+mod following;
 mod knowing;
 mod passing;
+mod shadowing;
+mod switching;
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -52,6 +55,9 @@ impl Behind {
         servers.replace(targets).unwrap();
         let (trigger, shutdown) = ShutdownTrigger::new();
         let looked_at = servers.clone();
+        let copied = servers.clone();
+        let until = shutdown.clone();
+        tokio::spawn(async move { copied.compare_shadows(&until).await });
         tokio::spawn(async move { looked_at.follow(&shutdown).await });
         Self {
             servers,

@@ -124,6 +124,7 @@ impl TestRouter {
                 admission: Arc::new(Admission::new(AdmissionLimits::default())),
                 traces: Traces::off(),
             },
+            internal: None,
         });
         service.warm_up().await.unwrap();
         Self {

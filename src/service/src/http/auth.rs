@@ -54,13 +54,7 @@ impl Authority {
     fn tenant(&self, headers: &HeaderMap) -> Result<Tenant, Failure> {
         match self {
             Self::Open => Ok(Tenant(LOCAL_TENANT.into())),
-            Self::Tokens(file) => bearer(headers)
-                .ok_or_else(|| Failure::new(Slug::Unauthorized, "the request has no bearer token"))
-                .and_then(|token| {
-                    file.tenant_of(token).ok_or_else(|| {
-                        Failure::new(Slug::Unauthorized, "the bearer token is not known")
-                    })
-                }),
+            Self::Tokens(file) => file.authenticate(headers),
         }
     }
 }
@@ -180,6 +174,17 @@ impl TokenFile {
             path: path.to_owned(),
             loaded: RwLock::new(Arc::new(loaded)),
         })
+    }
+
+    /// Who sends these headers, by the bearer token in them.
+    ///
+    /// # Errors
+    /// The problem to answer with where there is none, or one that is not in the file.
+    pub fn authenticate(&self, headers: &HeaderMap) -> Result<Tenant, Failure> {
+        let refused = |detail: &'static str| Failure::new(Slug::Unauthorized, detail);
+        let token = bearer(headers).ok_or_else(|| refused("the request has no bearer token"))?;
+        let tenant = self.tenant_of(token);
+        tenant.ok_or_else(|| refused("the bearer token is not known"))
     }
 
     /// The tenant a token belongs to. Takes the same time for every token.

@@ -59,6 +59,7 @@ fn answer_to(question: &Value, fault: &Fault) -> Value {
             let first = options.first().copied().unwrap_or_default();
             let choice = match fault {
                 Fault::UnknownChoice => "no such option",
+                Fault::LastOption => options.last().copied().unwrap_or_default(),
                 _ => first,
             };
             json!({"type": "choice", "choice": choice, "probabilities": {first: 0.9125}, "confidence": 0.8})

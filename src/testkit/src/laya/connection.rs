@@ -88,7 +88,9 @@ async fn drain(stream: &mut TcpStream, seen: &Seen, shared: &Shared) -> io::Resu
         return reply(stream, 405, &[], br#"{"detail":"Method Not Allowed"}"#).await;
     }
     shared.draining.store(starts, Ordering::SeqCst);
-    shared.drains.fetch_add(usize::from(starts), Ordering::SeqCst);
+    shared
+        .drains
+        .fetch_add(usize::from(starts), Ordering::SeqCst);
     let in_flight = shared.in_flight.load(Ordering::SeqCst);
     let body = format!(r#"{{"draining":{starts},"in_flight":{in_flight}}}"#);
     reply(stream, if starts { 202 } else { 200 }, &[], body.as_bytes()).await
@@ -198,6 +200,10 @@ async fn decide(
             )
             .await?;
         }
+        Fault::Draining => {
+            let wait = [("retry-after", "1".to_owned())];
+            reply(stream, 503, &wait, br#"{"detail":"server is draining"}"#).await?;
+        }
         Fault::Reset => {
             // With a linger of zero, closing sends a reset.
             stream.set_zero_linger()?;
@@ -220,7 +226,9 @@ async fn decide(
         | Fault::NotANumber
         | Fault::MissingId(_)
         | Fault::UnknownChoice
+        | Fault::LastOption
         | Fault::WrongKind
+        | Fault::DeadHead
         | Fault::AcceptThenClose => reply(stream, 200, &headers, body.as_bytes()).await?,
     }
     Ok(true)

@@ -1,5 +1,8 @@
-//! `relayctl explain`: from the state of an object back to what causes it, and on to what helps. Pure but for the two
+//! `relayctl explain`: from the state of an object back to what causes it, and on to what helps. Pure but for the few
 //! questions it asks; a document of its own with `-o json`.
+
+mod model;
+mod serving;
 
 use clap::Args;
 use jiff::Timestamp;
@@ -7,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::events::{self, Happened};
+use super::rollout::minute;
 use crate::call::{Call, block_on};
 use crate::conditions::{self, Condition};
 use crate::duration;
@@ -14,7 +18,7 @@ use crate::error::CliError;
 use crate::kinds::{self, Kind};
 use crate::output::{self, CLI_VERSION};
 use crate::refusal::{DELETE_SOME, is_full_store, one_line};
-use crate::server::Form;
+use crate::server::{Form, Selection, Server};
 use crate::terminal::{self, Styles};
 use api::exit::Exit;
 
@@ -24,7 +28,7 @@ const MAX_EVENTS: usize = 5;
 /// Arguments of `relayctl explain`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  relayctl explain rp/default\n  relayctl explain rp/default -o json\n\nWhat a field means: docs/, or `kubectl explain routingpolicy.spec`."
+    after_help = "Examples:\n  relayctl explain rp/default\n  relayctl explain ls/main\n  relayctl explain lm/v1 -o json\n\nWhat a field means: docs/, or `kubectl explain routingpolicy.spec`."
 )]
 pub(crate) struct ExplainArguments {
     /// Which object
@@ -48,6 +52,9 @@ struct Explanation {
     because: Vec<Because>,
     /// Who has to do something before it changes.
     waits_for: String,
+    /// What comes by the clock if nothing else does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<Deadline>,
     problems: Vec<Problem>,
     events: Vec<Happened>,
     /// What to do, in order.
@@ -62,6 +69,32 @@ struct Because {
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<Timestamp>,
+}
+
+impl Because {
+    fn new(fact: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            fact: fact.into(),
+            message: message.into(),
+            since: None,
+        }
+    }
+}
+
+/// Something that comes by the clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Deadline {
+    what: String,
+    at: Timestamp,
+}
+
+/// What an object's chain leads to.
+#[derive(Debug, Default)]
+struct Beside {
+    /// LayaModel of a server's wish.
+    model: Option<Value>,
+    /// LayaServers beside a model.
+    servers: Vec<Value>,
 }
 
 /// A field and what is wrong with it.
@@ -82,9 +115,11 @@ pub(crate) fn run(call: &Call, arguments: &ExplainArguments) -> Result<Exit, Cli
             .await
             .map_err(|error| server.failed(error))?;
         let events = events::of_object(&server, kind, &object).await?;
-        let explanation = explain(kind, &object, events);
+        let beside = beside(&server, kind, &object).await?;
+        let now = Timestamp::now();
+        let explanation = explain(kind, &object, events, &beside, now);
         if call.format().is_table() {
-            terminal::print(&explanation.render(Timestamp::now(), call.styles()))?;
+            terminal::print(&explanation.render(now, call.styles()))?;
         } else {
             let document = serde_json::to_value(&explanation).map_err(|error| {
                 CliError::new(Exit::Failed, format!("cannot write the answer: {error}"))
@@ -95,8 +130,38 @@ pub(crate) fn run(call: &Call, arguments: &ExplainArguments) -> Result<Exit, Cli
     }))
 }
 
+/// Asks for what the chain of an object leads to.
+async fn beside(server: &Server, kind: &Kind, object: &Value) -> Result<Beside, CliError> {
+    let mut beside = Beside::default();
+    if kind == kinds::laya_server()
+        && let Some(name) = serving::wished(object)
+    {
+        let found = server
+            .find(kinds::laya_model(), &server.namespace, name)
+            .await;
+        beside.model = found.map_err(|error| server.failed(error))?;
+    }
+    if kind == kinds::laya_model() {
+        let selection = Selection::within(&server.namespace);
+        let list = server
+            .list(kinds::laya_server(), &selection, Form::Objects)
+            .await;
+        let mut list = list.map_err(|error| server.failed(error))?;
+        if let Value::Array(servers) = list["items"].take() {
+            beside.servers = servers;
+        }
+    }
+    Ok(beside)
+}
+
 /// Everything that is known of an object, put in order.
-fn explain(kind: &Kind, object: &Value, mut events: Vec<Happened>) -> Explanation {
+fn explain(
+    kind: &Kind,
+    object: &Value,
+    mut events: Vec<Happened>,
+    beside: &Beside,
+    now: Timestamp,
+) -> Explanation {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let metadata = &object["metadata"];
     let name = text(&metadata["name"]);
@@ -110,12 +175,16 @@ fn explain(kind: &Kind, object: &Value, mut events: Vec<Happened>) -> Explanatio
         since: None,
         because: Vec::new(),
         waits_for: "nothing".to_owned(),
+        deadline: None,
         problems: problems(object),
         events,
         next: Vec::new(),
     };
     if metadata["deletionTimestamp"].is_string() {
         explanation.deleting(metadata);
+        if kind == kinds::laya_model() {
+            model::explain(&mut explanation, object, &beside.servers, now);
+        }
     } else if !kind.is_ours() {
         explanation.state = format!("stored; a {} has no controller of ours", kind.kind);
     } else if kind.is_only_stored(object) {
@@ -126,7 +195,7 @@ fn explain(kind: &Kind, object: &Value, mut events: Vec<Happened>) -> Explanatio
             kind.brief(&name)
         ));
     } else {
-        explanation.living(kind, object);
+        explanation.living(kind, object, beside, now);
     }
     explanation
 }
@@ -167,7 +236,7 @@ impl Explanation {
             .push("`relayctl status` tells whether the controller runs".to_owned());
     }
 
-    fn living(&mut self, kind: &Kind, object: &Value) {
+    fn living(&mut self, kind: &Kind, object: &Value, beside: &Beside, now: Timestamp) {
         let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
         let observed = object["status"]["observedGeneration"].as_i64();
         let ready = conditions::find(object, "Ready");
@@ -198,6 +267,12 @@ impl Explanation {
         self.chain(object, ready);
         if kind.kind == "RoutingPolicy" {
             self.policy(object, generation);
+        }
+        if kind == kinds::laya_server() {
+            serving::explain(self, object, beside.model.as_ref(), now);
+        }
+        if kind == kinds::laya_model() {
+            model::explain(self, object, &beside.servers, now);
         }
         self.what_helps(is_current);
     }
@@ -329,6 +404,15 @@ impl Explanation {
             ));
         }
         out.push_str(&format!("waits for: {}\n", one_line(&self.waits_for)));
+        if let Some(deadline) = &self.deadline {
+            let left = deadline.at.duration_since(now).as_secs();
+            out.push_str(&format!(
+                "deadline: {} at {}, in {}\n",
+                one_line(&deadline.what),
+                minute(deadline.at),
+                duration::human(left)
+            ));
+        }
         if !self.events.is_empty() {
             out.push_str("events:\n");
             for event in &self.events {
@@ -369,130 +453,4 @@ fn fields(problems: &[Problem], wanted: impl Fn(&Problem) -> bool) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn told(object: &Value) -> String {
-        let now = "2026-11-30T10:00:00Z".parse().unwrap();
-        explain(kinds::routing_policy(), object, Vec::new()).render(now, Styles::PLAIN)
-    }
-
-    fn object(generation: i64, status: &Value) -> Value {
-        json!({"metadata": {"name": "default", "namespace": "default", "generation": generation}, "status": status})
-    }
-
-    #[test]
-    fn a_new_object_waits_for_its_controller() {
-        assert_eq!(
-            told(&object(1, &Value::Null)),
-            "routingpolicy/default was not looked at by any controller yet
-  generation 1 waits, status is of generation none: what follows tells of the spec as it was
-  in force: no revision was accepted yet; routers use the built-in policy
-waits for: the controller
-next: `relayctl status` tells whether the controller runs; it looks within seconds
-"
-        );
-    }
-
-    #[test]
-    fn a_good_policy_needs_nothing() {
-        let status = json!({"observedGeneration": 1, "acceptedRevision": "0123456789", "acceptedGeneration": 1, "conditions": [
-            {"type": "Accepted", "status": "True", "reason": "Accepted", "message": "compiles"},
-            {"type": "Ready", "status": "True", "reason": "Reconciled", "message": "in force", "lastTransitionTime": "2026-11-30T09:59:00Z"}]});
-        assert_eq!(
-            told(&object(1, &status)),
-            "routingpolicy/default is ready, since 60s
-  Ready=True (Reconciled), since 60s: in force
-  in force: revision 0123456789 is in force
-waits for: nothing
-next: nothing
-"
-        );
-    }
-
-    #[test]
-    fn a_refused_edit_leads_to_its_fields() {
-        let status = json!({"observedGeneration": 2, "acceptedRevision": "0123456789", "acceptedGeneration": 1,
-            "problems": [{"severity": "Error", "path": "spec.rules[0].patterns[0]", "message": "a word is empty"},
-                {"severity": "Warning", "path": "spec.models[0].prices", "message": "older than 90 days"}],
-            "conditions": [
-            {"type": "Ready", "status": "False", "reason": "BadPattern", "message": "see Accepted", "lastTransitionTime": "2026-11-30T09:58:00Z"},
-            {"type": "Stalled", "status": "True", "reason": "BadPattern", "message": "edit the spec", "lastTransitionTime": "2026-11-30T09:58:00Z"},
-            {"type": "Accepted", "status": "False", "reason": "BadPattern", "message": "1 problem", "lastTransitionTime": "2026-11-30T09:58:00Z"}]});
-        assert_eq!(
-            told(&object(2, &status)),
-            "routingpolicy/default is not ready, since 2m
-  Ready=False (BadPattern), since 2m: see Accepted
-  Stalled=True (BadPattern), since 2m: edit the spec
-  Accepted=False (BadPattern), since 2m: 1 problem
-  in force: revision 0123456789 of generation 1 stays in force until this one is accepted
-  error spec.rules[0].patterns[0]: a word is empty
-  warning spec.models[0].prices: older than 90 days
-waits for: a change by somebody
-next: correct spec.rules[0].patterns[0], then `relayctl apply -f FILE`; `relayctl validate -f FILE` tells beforehand
-next: look at spec.models[0].prices: a warning, nothing is stopped by it
-"
-        );
-    }
-
-    #[test]
-    fn a_deleted_object_names_who_holds_it() {
-        let object = json!({"metadata": {"name": "m", "namespace": "default", "deletionTimestamp": "2026-11-30T09:59:30Z",
-            "finalizers": ["relay.dev/model-in-use"]}});
-        let text = told(&object);
-        assert!(
-            text.starts_with(
-                "routingpolicy/m is being deleted, since 30s\n  finalizers: relay.dev/model-in-use"
-            ),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn what_an_object_says_cannot_speak_to_the_terminal() {
-        let status = json!({"observedGeneration": 1, "conditions": [
-            {"type": "Ready", "status": "False", "reason": "X\u{1b}[2J", "message": "a\nb\u{202e}"}]});
-        let text = told(&object(1, &status));
-        assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text}");
-    }
-
-    #[test]
-    fn a_kind_that_nobody_acts_on_waits_for_a_release() {
-        let kind = kinds::named("LayaModel").unwrap();
-        let object = object(1, &Value::Null);
-        let now = "2026-11-30T10:00:00Z".parse().unwrap();
-        assert_eq!(
-            explain(kind, &object, Vec::new()).render(now, Styles::PLAIN),
-            "layamodel/default is stored; nothing acts on this kind yet
-waits for: a release of Relay whose controller acts on it
-next: nothing: layamodel/default is checked and kept until then
-"
-        );
-    }
-
-    #[test]
-    fn a_full_store_needs_room_and_no_rights() {
-        let status = json!({"observedGeneration": 1, "conditions": [
-            {"type": "Ready", "status": "False", "reason": "Forbidden", "message": "the local store holds at most 10000 objects"},
-            {"type": "Stalled", "status": "True", "reason": "Forbidden", "message": "the local store holds at most 10000 objects"}]});
-        let text = told(&object(1, &status));
-        assert!(text.ends_with(&format!("next: {DELETE_SOME}\n")), "{text}");
-    }
-
-    #[test]
-    fn an_event_tells_when_and_how_often() {
-        let event = |count: u64| {
-            json!({"items": [{"type": "Warning", "reason": "R", "note": "n", "eventTime": "2026-11-30T09:59:00Z",
-            "series": {"count": count, "lastObservedTime": "2026-11-30T09:59:30Z"}}]})
-        };
-        let now: Timestamp = "2026-11-30T10:00:00Z".parse().unwrap();
-        for (count, said) in [(1, "30s ago  Warning"), (3, "30s ago (x3)  Warning")] {
-            let events = events::read(&event(count));
-            let text = explain(kinds::routing_policy(), &object(1, &Value::Null), events)
-                .render(now, Styles::PLAIN);
-            assert!(text.contains(&format!("\n  {said}  R: n\n")), "{text}");
-        }
-    }
-}
+mod tests;

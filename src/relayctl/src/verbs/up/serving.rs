@@ -1,0 +1,149 @@
+//! Waiting for the model: first until its files are here, then until it serves. Whatever keeps it from that is missing, and
+//! no failure of `up`: rules answer meanwhile.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::objects::Made;
+use crate::call::Call;
+use crate::conditions;
+use crate::error::CliError;
+use crate::facts::{Laya, Model};
+use crate::follow::{Line, Step, follow};
+use crate::kinds;
+use crate::server::Server;
+use crate::verbs::model::fetch_line;
+use crate::verbs::rollout::going;
+use crate::verbs::status::Missing;
+use api::exit::Exit;
+
+/// For a controller to look at the server at all.
+const LOOK_PATIENCE: Duration = Duration::from_secs(10);
+/// For 700 MB on a slow line.
+const FETCH_PATIENCE: Duration = Duration::from_secs(1800);
+/// For a container to be made, to load and to be probed.
+const SERVE_PATIENCE: Duration = Duration::from_secs(300);
+
+/// Waits, and says what kept it.
+pub(super) async fn until_served(
+    call: &Call,
+    server: &Server,
+    made: &Made,
+) -> Result<Vec<Missing>, CliError> {
+    let Some(name) = made.server.as_deref().filter(|_| call.waits(true)) else {
+        return Ok(Vec::new());
+    };
+    let kind = kinds::laya_server();
+    let found = server.find(kind, &server.namespace, name).await;
+    let Some(object) = found.map_err(|error| server.failed(error))? else {
+        return Ok(Vec::new());
+    };
+    let laya = Laya(&object);
+    if laya.is_suspended() || !can_come(server, laya).await? {
+        return Ok(Vec::new());
+    }
+    let ends = call.global.timeout.map(|timeout| Instant::now() + timeout);
+    let within = |own: Duration| {
+        ends.map_or(own, |ends| {
+            ends.saturating_duration_since(Instant::now()).min(own)
+        })
+    };
+    let looked = follow(call, server, kind, name, within(LOOK_PATIENCE), |object| {
+        match object["status"]["observedGeneration"].is_null() {
+            true => Step::Waits(Line::Stays(format!("{name}: waiting for its controller"))),
+            false => Step::Done(()),
+        }
+    });
+    if let Some(missing) = kept(looked.await, name)? {
+        return Ok(vec![missing]);
+    }
+    if laya.external().is_none()
+        && let Some(model) = laya.wished()
+    {
+        let here = follow(
+            call,
+            server,
+            kinds::laya_model(),
+            model,
+            within(FETCH_PATIENCE),
+            is_here,
+        );
+        // What is wrong with the model is told by what is wrong with the server, too.
+        if let Err(error) = here.await
+            && matches!(error.exit, Exit::Unreachable | Exit::Forbidden)
+        {
+            return Err(error);
+        }
+    }
+    let served = follow(call, server, kind, name, within(SERVE_PATIENCE), serves).await;
+    Ok(kept(served, name)?.into_iter().collect())
+}
+
+/// Whether anything is on its way: a model that is not fetched never comes by itself.
+async fn can_come(server: &Server, laya: Laya<'_>) -> Result<bool, CliError> {
+    if laya.external().is_some() || laya.champion().is_some() {
+        return Ok(true);
+    }
+    let Some(name) = laya.wished() else {
+        return Ok(false);
+    };
+    let found = server
+        .find(kinds::laya_model(), &server.namespace, name)
+        .await;
+    let found = found.map_err(|error| server.failed(error))?;
+    Ok(found.is_some_and(|object| {
+        let model = Model(&object);
+        model.is_ready() || !model.is_suspended()
+    }))
+}
+
+/// What kept it, where that is no failure of the control plane itself.
+fn kept<T>(result: Result<T, CliError>, name: &str) -> Result<Option<Missing>, CliError> {
+    match result {
+        Ok(_) => Ok(None),
+        Err(error) if matches!(error.exit, Exit::Unreachable | Exit::Forbidden) => Err(error),
+        Err(error) => Ok(Some(Missing::new(
+            format!("no model that serves: {}", error.line()),
+            format!("relayctl explain ls/{name}"),
+        ))),
+    }
+}
+
+fn is_here(object: &Value) -> Step<()> {
+    let model = Model(object);
+    let stalled = conditions::find(object, "Stalled").filter(|stalled| stalled.is_true());
+    match stalled {
+        _ if model.is_ready() => Step::Done(()),
+        // The server says so as well.
+        Some(_) if conditions::is_current(object) => Step::Done(()),
+        _ => Step::Waits(fetch_line(model, Timestamp::now())),
+    }
+}
+
+/// Whether it answers, or will not.
+fn serves(object: &Value) -> Step<()> {
+    let laya = Laya(object);
+    if !conditions::is_current(object) {
+        return Step::Waits(Line::Stays(format!(
+            "{}: the controller has not looked at it yet",
+            laya.name()
+        )));
+    }
+    if laya.condition("Ready").is_some_and(|ready| ready.is_true()) {
+        return Step::Done(());
+    }
+    match laya
+        .condition("Stalled")
+        .filter(|stalled| stalled.is_true())
+    {
+        Some(stalled) => Step::Failed(CliError::refused(format!(
+            "{} ({}): {}",
+            laya.name(),
+            stalled.reason,
+            stalled.message
+        ))),
+        None => Step::Waits(going::line(laya)),
+    }
+}

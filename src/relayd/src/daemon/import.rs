@@ -1,0 +1,381 @@
+//! `POST /api/import`: a folder of this machine becomes a model (control-plane 18, training 12). Its files are published in
+//! the models volume as a fetch would, and the LayaModel names them there; its wording is stored beside the policies. With
+//! a wording alone, the contract of a model is set whose folder names none.
+
+use std::path::{Path, PathBuf};
+
+use api::group::{API_VERSION, Kind, MAX_NAME};
+use api::kinds::LayaModel;
+use api::{field_manager, label};
+use axum::extract::State;
+use backend::embedded::MODELS;
+use bytes::Bytes;
+use controller::wording::{document_data, document_name};
+use decision::Contract;
+use http::StatusCode;
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use kube::Api;
+use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::Daemon;
+use super::answer::{Answer, Refusal, json_answer, parse};
+
+/// By whom the objects are made.
+const MANAGER: &str = "relayctl";
+
+/// Body of the call.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Import {
+    name: String,
+    namespace: String,
+    #[serde(default)]
+    path: Option<PathBuf>,
+    #[serde(default)]
+    decisions: Option<Value>,
+}
+
+/// The wording of the same body as it was written: the order of its keys is part of the contract.
+#[derive(Debug, Deserialize)]
+struct AsWritten {
+    #[serde(default)]
+    decisions: Option<Box<RawValue>>,
+}
+
+/// The questions of a version in its own words.
+#[derive(Debug, PartialEq, Eq)]
+struct Wording {
+    /// Contract digest.
+    digest: String,
+    /// `decisions.json`.
+    text: String,
+}
+
+impl Wording {
+    fn read(text: &str) -> Result<Self, String> {
+        let contract = Contract::import(text.as_bytes()).map_err(|error| error.to_string())?;
+        Ok(Self {
+            digest: contract.digest().to_string(),
+            text: text.to_owned(),
+        })
+    }
+
+    /// Of a body: `decisions` as an object, or as its text.
+    fn of_body(body: &[u8], decisions: Option<&Value>) -> Result<Option<Self>, String> {
+        let Some(decisions) = decisions else {
+            return Ok(None);
+        };
+        if let Some(text) = decisions.as_str() {
+            return Self::read(text).map(Some);
+        }
+        let written: AsWritten = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+        let text = written.decisions.map(|raw| raw.get().to_owned());
+        Self::read(&text.unwrap_or_default()).map(Some)
+    }
+
+    fn document(&self, namespace: &str) -> ControllerRevision {
+        let labels = [
+            (label::APP_NAME, label::APP),
+            (label::PART_OF, label::RELAY),
+            (label::MANAGED_BY, field_manager::CONTROLLER),
+            (label::KIND, Kind::LayaModel.as_str()),
+            (label::NAMESPACE, namespace),
+        ];
+        ControllerRevision {
+            metadata: ObjectMeta {
+                name: Some(document_name(&self.digest)),
+                namespace: Some(namespace.to_owned()),
+                labels: Some(
+                    labels
+                        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                        .into(),
+                ),
+                ..ObjectMeta::default()
+            },
+            data: Some(document_data(&self.text)),
+            revision: 1,
+        }
+    }
+}
+
+pub(super) async fn import(State(daemon): State<Daemon>, body: Bytes) -> Answer {
+    let Import {
+        name,
+        namespace,
+        path,
+        decisions,
+    } = parse(&body)?;
+    if !is_name(&name) {
+        return Err(Refusal::field(
+            "name",
+            format!("expected 1 to {MAX_NAME} of a-z, 0-9 and -, a letter first and no - last"),
+        ));
+    }
+    let wording = Wording::of_body(&body, decisions.as_ref());
+    let wording = wording.map_err(|why| Refusal::field("decisions", why))?;
+    let models: Api<LayaModel> = Api::namespaced(daemon.0.client.clone(), &namespace);
+    let known = models.get_opt(&name).await?;
+    let (digest, wording) = match (&path, known) {
+        (Some(path), known) => {
+            let published = publish(&daemon, path, wording).await?;
+            match known {
+                Some(known) => agree(&models, &known, &published).await?,
+                None => make(&models, &name, &namespace, &published).await?,
+            }
+            (published.digest, published.wording)
+        }
+        (None, Some(known)) => {
+            let wording = wording.ok_or_else(|| {
+                Refusal::field(
+                    "path",
+                    "needed, unless decisions sets the contract of a model",
+                )
+            })?;
+            let digest = set_contract(&models, &known, &wording.digest).await?;
+            (digest, Some(wording))
+        }
+        (None, None) => {
+            return Err(Refusal::field(
+                "path",
+                format!(
+                    "needed: there is no LayaModel {namespace}/{name} whose contract could be set"
+                ),
+            ));
+        }
+    };
+    if let Some(wording) = wording {
+        store(&daemon, &namespace, &wording).await?;
+    }
+    Ok(json_answer(StatusCode::OK, &json!({"digest": digest})))
+}
+
+/// What lies in the volume now.
+#[derive(Debug)]
+struct Published {
+    digest: String,
+    contract: Option<String>,
+    wording: Option<Wording>,
+}
+
+async fn publish(
+    daemon: &Daemon,
+    path: &Path,
+    wording: Option<Wording>,
+) -> Result<Published, Refusal> {
+    if !path.is_absolute() {
+        return Err(Refusal::field(
+            "path",
+            "expected an absolute path of this machine",
+        ));
+    }
+    if !path.is_dir() {
+        let message = format!("{} is no folder of this machine", path.display());
+        return Err(Refusal::field("path", message));
+    }
+    let expected = wording.as_ref().map(|wording| wording.digest.clone());
+    let result = daemon.engine()?.import(path.to_owned(), expected).await?;
+    if result["ok"] != true {
+        return Err(refused(&result));
+    }
+    let text = |key: &str| result[key].as_str().map(str::to_owned);
+    let digest = text("digest").ok_or_else(|| {
+        Refusal::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "InternalError",
+            "the fetch names no digest",
+        )
+    })?;
+    // What was given says it of a folder that says nothing; where both do they agree, or it was refused.
+    let wording = match wording {
+        Some(wording) => Some(wording),
+        None => own_wording(&result),
+    };
+    let contract = text("contract").or_else(|| wording.as_ref().map(|w| w.digest.clone()));
+    Ok(Published {
+        digest,
+        contract,
+        wording,
+    })
+}
+
+/// The wording that the checkpoint itself brings, as text: the digest depends on the order of keys.
+fn own_wording(result: &Value) -> Option<Wording> {
+    Wording::read(result["decisionsText"].as_str()?).ok()
+}
+
+/// Why a task refused, by the field that is to blame.
+fn refused(result: &Value) -> Refusal {
+    let message = result["message"].as_str().unwrap_or("it failed").to_owned();
+    match (result["reason"].as_str(), result["code"].as_u64()) {
+        (Some("ContractMismatch"), _) => Refusal::field("decisions", message),
+        (_, Some(2 | 3)) => Refusal::field("path", message),
+        (_, Some(5)) => Refusal::new(StatusCode::INSUFFICIENT_STORAGE, "InternalError", message),
+        (_, Some(75)) => Refusal::new(StatusCode::CONFLICT, "Conflict", message),
+        _ => Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message),
+    }
+}
+
+async fn make(
+    models: &Api<LayaModel>,
+    name: &str,
+    namespace: &str,
+    published: &Published,
+) -> Result<(), Refusal> {
+    let mut spec = json!({
+        "source": {"volume": {"name": MODELS, "path": published.digest.replace(':', "-")}},
+        "manifestDigest": published.digest,
+    });
+    if let Some(contract) = &published.contract {
+        spec["contract"] = json!(contract);
+    }
+    let object = json!({
+        "apiVersion": API_VERSION, "kind": "LayaModel",
+        "metadata": {"name": name, "namespace": namespace}, "spec": spec,
+    });
+    let object: LayaModel =
+        serde_json::from_value(object).map_err(|error| Refusal::internal(&error))?;
+    let by = PostParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PostParams::default()
+    };
+    models.create(&by, &object).await?;
+    Ok(())
+}
+
+/// The same name may be imported again for the same checkpoint only: a version never changes.
+async fn agree(
+    models: &Api<LayaModel>,
+    known: &LayaModel,
+    published: &Published,
+) -> Result<(), Refusal> {
+    let digest = digest_of(known);
+    if digest.as_ref() != Some(&published.digest) {
+        let name = known.metadata.name.as_deref().unwrap_or_default();
+        let other = digest.unwrap_or_else(|| "not known yet".to_owned());
+        return Err(Refusal::new(
+            StatusCode::CONFLICT,
+            "AlreadyExists",
+            format!(
+                "LayaModel {name} is another checkpoint ({other}); a version never changes: import it under another name"
+            ),
+        ));
+    }
+    if let Some(contract) = &published.contract {
+        set_contract(models, known, contract).await?;
+    }
+    Ok(())
+}
+
+/// Sets the contract of a model that has none; gives its digest.
+async fn set_contract(
+    models: &Api<LayaModel>,
+    known: &LayaModel,
+    contract: &str,
+) -> Result<String, Refusal> {
+    let name = known.metadata.name.as_deref().unwrap_or_default();
+    let checkpoint = known
+        .status
+        .as_ref()
+        .and_then(|status| status.contract.clone());
+    let has = known
+        .spec
+        .contract
+        .as_ref()
+        .map(|contract| contract.0.clone());
+    if let Some(other) = has.clone().or(checkpoint).filter(|other| other != contract) {
+        return Err(Refusal::field(
+            "decisions",
+            format!("LayaModel {name} is for contract {other}, this wording is {contract}"),
+        ));
+    }
+    if has.is_none() {
+        let patch = json!({"spec": {"contract": contract}});
+        let by = PatchParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        models.patch(name, &by, &Patch::Merge(&patch)).await?;
+    }
+    Ok(digest_of(known).unwrap_or_default())
+}
+
+fn digest_of(model: &LayaModel) -> Option<String> {
+    let found = model
+        .status
+        .as_ref()
+        .and_then(|status| status.digest.clone());
+    found.or_else(|| {
+        model
+            .spec
+            .manifest_digest
+            .as_ref()
+            .map(|digest| digest.0.clone())
+    })
+}
+
+/// Stores a wording where routers read it. One that is there has this digest in its name and is the same.
+async fn store(daemon: &Daemon, namespace: &str, wording: &Wording) -> Result<(), Refusal> {
+    let documents: Api<ControllerRevision> = Api::namespaced(daemon.0.client.clone(), namespace);
+    let by = PostParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PostParams::default()
+    };
+    match documents.create(&by, &wording.document(namespace)).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a text may be the name of an object of ours (control-plane 1.1).
+fn is_name(text: &str) -> bool {
+    let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
+    (1..=MAX_NAME).contains(&text.len())
+        && text.bytes().all(inner)
+        && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && !text.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_objects() {
+        for (text, good) in [
+            ("v1", true),
+            ("week-48", true),
+            ("a", true),
+            ("", false),
+            ("1a", false),
+            ("a-", false),
+            ("A", false),
+            ("a/b", false),
+            ("a_b", false),
+        ] {
+            assert_eq!(is_name(text), good, "{text}");
+        }
+        assert!(is_name(&"a".repeat(40)) && !is_name(&"a".repeat(41)));
+    }
+
+    #[test]
+    fn the_wording_of_a_checkpoint_is_read_in_the_order_of_its_keys() {
+        let text = decision::RELAY_DECISIONS_JSON;
+        let result = json!({"ok": true, "decisionsText": text});
+        let digest = decision::relay_contract().digest().to_string();
+        assert_eq!(own_wording(&result).unwrap().digest, digest);
+        assert_eq!(own_wording(&json!({"ok": true})), None);
+        // In a body it stands as an object or as its text.
+        let body = format!("{{\"decisions\": {text}}}");
+        let tree: Value = serde_json::from_str(&body).unwrap();
+        let read = Wording::of_body(body.as_bytes(), tree.get("decisions"));
+        assert_eq!(read.unwrap().unwrap().digest, digest);
+        let as_text = Wording::of_body(b"", Some(&Value::from(text)));
+        assert_eq!(as_text.unwrap().unwrap().digest, digest);
+        assert_eq!(Wording::of_body(b"", None), Ok(None));
+        assert!(Wording::of_body(b"{\"decisions\": {}}", Some(&json!({}))).is_err());
+    }
+}

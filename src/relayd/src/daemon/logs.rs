@@ -1,0 +1,122 @@
+//! `GET /api/logs/{namespace}/{plural}/{name}`: the last output of a server or of the tasks of a model.
+
+use api::group::Kind;
+use api::kinds::{LayaModel, LayaServer};
+use axum::extract::{Path, Query, State};
+use axum::response::IntoResponse;
+use backend::{Child, Observed, Owner, Question, ServerSeen};
+use http::{HeaderValue, StatusCode, header};
+use kube::{Api, ResourceExt as _};
+use serde::Deserialize;
+
+use super::Daemon;
+use super::answer::{Answer, Refusal};
+
+/// Most bytes that are given, and as many as are given when nobody says (control-plane 8.1).
+const MOST: usize = 64 << 10;
+
+/// What may be said in the address.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wanted {
+    /// Of a server: which revision.
+    revision: Option<String>,
+    /// Bytes.
+    tail: Option<String>,
+}
+
+pub(super) async fn logs(
+    State(daemon): State<Daemon>,
+    Path((namespace, plural, name)): Path<(String, String, String)>,
+    query: Result<Query<Wanted>, axum::extract::rejection::QueryRejection>,
+) -> Answer {
+    let Query(wanted) = query.map_err(|error| Refusal::field("", error.body_text()))?;
+    let tail = match &wanted.tail {
+        None => MOST,
+        Some(text) => text
+            .parse()
+            .ok()
+            .filter(|bytes| *bytes <= MOST)
+            .ok_or_else(|| Refusal::field("tail", format!("expected 0 to {MOST} bytes")))?,
+    };
+    let engine = daemon.engine()?;
+    let client = daemon.0.client.clone();
+    let owner = |kind, uid: Option<String>| Owner {
+        kind,
+        namespace: namespace.clone(),
+        name: name.clone(),
+        uid: uid.unwrap_or_default(),
+    };
+    let backend = &engine.parts.backend;
+    let question = Question::default();
+    let (owner, child) = match plural.as_str() {
+        "layaservers" => {
+            let servers: Api<LayaServer> = Api::namespaced(client, &namespace);
+            let server = servers.get(&name).await?;
+            let owner = owner(Kind::LayaServer, server.uid());
+            let seen = backend.observe(&owner, &question).await?;
+            let child = server_child(&server, &seen, wanted.revision.as_deref());
+            (owner, child)
+        }
+        "layamodels" => {
+            let models: Api<LayaModel> = Api::namespaced(client, &namespace);
+            let owner = owner(Kind::LayaModel, models.get(&name).await?.uid());
+            let seen = backend.observe(&owner, &question).await?;
+            (owner, task_child(&seen))
+        }
+        "trainingruns" => {
+            return Err(Refusal::not_found("nothing trains in this version yet"));
+        }
+        other => {
+            return Err(Refusal::not_found(format!(
+                "`{other}` have no logs; layaservers, layamodels and trainingruns have"
+            )));
+        }
+    };
+    let Some(child) = child else {
+        return Err(Refusal::not_found(format!(
+            "nothing of {plural} {namespace}/{name} runs, or is kept, on the engine"
+        )));
+    };
+    let text = backend.logs(&owner, &child, tail).await?;
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    Ok((StatusCode::OK, [(header::CONTENT_TYPE, kind)], text).into_response())
+}
+
+/// The replica that is meant: of the revision that was named, else of the candidate's, the champion's, any; of those the
+/// lowest number.
+fn server_child(server: &LayaServer, seen: &Observed, revision: Option<&str>) -> Option<Child> {
+    let status = server.status.as_ref();
+    let revision_of = |version: Option<&api::kinds::laya_server::Version>| {
+        version.and_then(|version| version.revision.clone())
+    };
+    let found: Option<&ServerSeen> = match revision {
+        Some(revision) => first_of(seen, revision),
+        None => {
+            let candidate = revision_of(status.and_then(|status| status.candidate.as_ref()));
+            let champion = revision_of(status.and_then(|status| status.champion.as_ref()));
+            [candidate, champion]
+                .into_iter()
+                .flatten()
+                .find_map(|revision| first_of(seen, &revision))
+                .or_else(|| seen.servers.first())
+        }
+    };
+    found.map(|server| Child::Server {
+        revision: server.revision.clone(),
+        ordinal: server.ordinal,
+    })
+}
+
+fn first_of<'a>(seen: &'a Observed, revision: &str) -> Option<&'a ServerSeen> {
+    seen.servers
+        .iter()
+        .filter(|server| server.revision == revision)
+        .min_by_key(|server| server.ordinal)
+}
+
+/// The task that was started last.
+fn task_child(seen: &Observed) -> Option<Child> {
+    let last = seen.tasks.iter().max_by_key(|task| task.started_at)?;
+    Some(Child::Task(last.key.clone()))
+}
