@@ -77,7 +77,10 @@ fn is_in_place(server: &LayaServer, seen: &Observed) -> bool {
 fn urls(server: &LayaServer) -> impl Iterator<Item = &str> {
     let external = server.spec.external.as_ref();
     let external = external.map(|external| external.url.trim_end_matches('/'));
-    let traffic = server.status.as_ref().and_then(|status| status.traffic.as_ref());
+    let traffic = server
+        .status
+        .as_ref()
+        .and_then(|status| status.traffic.as_ref());
     traffic
         .into_iter()
         .flat_map(|traffic| &traffic.targets)
@@ -134,12 +137,48 @@ mod tests {
         for (name, server, replicas, complete, expected) in [
             ("nothing has traffic", server(None, &[]), vec![], true, true),
             ("an earlier life", server(None, &[old]), vec![], true, false),
-            ("another port", server(None, &[old]), vec![running(new)], true, false),
-            ("in place", server(None, &[new]), vec![running(new)], true, true),
-            ("half seen", server(None, &[new]), vec![running(new)], false, false),
-            ("stopped", server(None, &[new]), vec![replica(RunState::Exited, Some(new))], true, false),
-            ("one of two", server(None, &[old, new]), vec![running(new)], true, false),
-            ("external", server(Some("http://127.0.0.1:1/"), &[old]), vec![], true, true),
+            (
+                "another port",
+                server(None, &[old]),
+                vec![running(new)],
+                true,
+                false,
+            ),
+            (
+                "in place",
+                server(None, &[new]),
+                vec![running(new)],
+                true,
+                true,
+            ),
+            (
+                "half seen",
+                server(None, &[new]),
+                vec![running(new)],
+                false,
+                false,
+            ),
+            (
+                "stopped",
+                server(None, &[new]),
+                vec![replica(RunState::Exited, Some(new))],
+                true,
+                false,
+            ),
+            (
+                "one of two",
+                server(None, &[old, new]),
+                vec![running(new)],
+                true,
+                false,
+            ),
+            (
+                "external",
+                server(Some("http://127.0.0.1:1/"), &[old]),
+                vec![],
+                true,
+                true,
+            ),
         ] {
             let seen = Observed {
                 servers: replicas,

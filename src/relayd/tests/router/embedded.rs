@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, PATIENCE, Router, ask, relayd, wait_for};
 
-const GROUP: &str = "/apis/relay.dev/v1alpha1/namespaces/default";
+pub(crate) const GROUP: &str = "/apis/relay.dev/v1alpha1/namespaces/default";
 
 /// A `relayd local` with this home and the engine inside.
 fn local(home: &Path, more: &[&str]) -> Router {
@@ -22,7 +22,7 @@ fn local(home: &Path, more: &[&str]) -> Router {
     Router::spawn(command.env("RELAY_HOME", home))
 }
 
-fn embedded(home: &Path) -> Router {
+pub(crate) fn embedded(home: &Path) -> Router {
     local(home, &["--backend", "embedded"])
 }
 
@@ -34,7 +34,7 @@ fn daemon(home: &Path) -> SocketAddr {
 }
 
 /// One request to the daemon's port.
-fn call(home: &Path, method: &str, path: &str, kind: &str, body: &str) -> Answer {
+pub(crate) fn call(home: &Path, method: &str, path: &str, kind: &str, body: &str) -> Answer {
     let token = fs::read_to_string(home.join("daemon/token")).unwrap();
     let (token, length) = (token.trim(), body.len());
     let request = format!(
@@ -44,15 +44,15 @@ fn call(home: &Path, method: &str, path: &str, kind: &str, body: &str) -> Answer
     ask(daemon(home), request.as_bytes())
 }
 
-fn get(home: &Path, path: &str) -> Answer {
+pub(crate) fn get(home: &Path, path: &str) -> Answer {
     call(home, "GET", path, "application/json", "")
 }
 
-fn post(home: &Path, path: &str, body: &Value) -> Answer {
+pub(crate) fn post(home: &Path, path: &str, body: &Value) -> Answer {
     call(home, "POST", path, "application/json", &body.to_string())
 }
 
-fn patch(home: &Path, path: &str, body: &Value) -> Answer {
+pub(crate) fn patch(home: &Path, path: &str, body: &Value) -> Answer {
     let kind = "application/merge-patch+json";
     call(home, "PATCH", path, kind, &body.to_string())
 }
@@ -66,7 +66,7 @@ fn checkpoint(home: &Path, name: &str, seed: u64) -> (String, String) {
 }
 
 /// Imports a random checkpoint with Relay's own wording; waits until the model is Ready. Its digest.
-fn model(home: &Path, name: &str, seed: u64) -> String {
+pub(crate) fn model(home: &Path, name: &str, seed: u64) -> String {
     let (path, digest) = checkpoint(home, &format!("{name}-files"), seed);
     let body = json!({
         "name": name, "namespace": "default", "path": path, "decisions": decision::RELAY_DECISIONS_JSON,
@@ -100,7 +100,7 @@ fn until_true(home: &Path, plural: &str, name: &str, kind: &str) -> Value {
     }
 }
 
-fn stopped(router: &mut Router) {
+pub(crate) fn stopped(router: &mut Router) {
     router.signal(Signal::TERM);
     assert_eq!(router.ended().code(), Some(0), "{:?}", router.log());
 }
@@ -123,7 +123,10 @@ fn a_folder_becomes_a_verified_model_and_is_pruned_when_nothing_names_it() {
     assert_eq!(object["spec"]["source"]["volume"]["name"], "models");
     assert_eq!(object["status"]["location"]["backend"], "embedded");
     let contract = object["spec"]["contract"].as_str().unwrap();
-    let document = format!("/apis/apps/v1/namespaces/default/controllerrevisions/contract-{}", &contract[7..19]);
+    let document = format!(
+        "/apis/apps/v1/namespaces/default/controllerrevisions/contract-{}",
+        &contract[7..19]
+    );
     assert_eq!(get(home, &document).status, 200);
     let engine = get(home, "/api/engine").json();
     assert_eq!(engine["models"][0]["digest"], digest.as_str(), "{engine:#}");
@@ -133,7 +136,11 @@ fn a_folder_becomes_a_verified_model_and_is_pruned_when_nothing_names_it() {
     let same = json!({"name": "v1", "namespace": "default", "path": home.join("v1-files")});
     assert_eq!(post(home, "/api/import", &same).status, 200);
     let (other, _) = checkpoint(home, "other", 2);
-    let taken = post(home, "/api/import", &json!({"name": "v1", "namespace": "default", "path": other}));
+    let taken = post(
+        home,
+        "/api/import",
+        &json!({"name": "v1", "namespace": "default", "path": other}),
+    );
     assert_eq!(taken.status, 409, "{taken:?}");
     assert!(taken.body.contains("another name"), "{taken:?}");
 
@@ -155,28 +162,81 @@ fn fault_40_wrong_calls_are_refused_with_the_path_of_their_field() {
     let home = home.path();
     let mut router = embedded(home);
     let (folder, _) = checkpoint(home, "files", 3);
-    let other_wording = decision::RELAY_DECISIONS_JSON.replacen("instructions\": \"", "instructions\": \"Now: ", 1);
+    let other_wording =
+        decision::RELAY_DECISIONS_JSON.replacen("instructions\": \"", "instructions\": \"Now: ", 1);
     let import = |body: Value| post(home, "/api/import", &body);
     for (name, answer, field) in [
-        ("no name", import(json!({"namespace": "default", "path": folder})), "name"),
-        ("a climbing name", import(json!({"name": "../x", "namespace": "default", "path": folder})), "name"),
-        ("a relative path", import(json!({"name": "a", "namespace": "default", "path": "files"})), "path"),
-        ("no such folder", import(json!({"name": "a", "namespace": "default", "path": "/nothing/there"})), "path"),
-        ("no checkpoint", import(json!({"name": "a", "namespace": "default", "path": home.join("daemon/tls")})), "path"),
-        ("no path and no model", import(json!({"name": "a", "namespace": "default", "decisions": other_wording})), "path"),
-        ("no wording", import(json!({"name": "a", "namespace": "default", "path": folder, "decisions": {"a": 1}})), "decisions"),
-        ("an unknown field", import(json!({"name": "a", "namespace": "default", "more": 1})), "more"),
-        ("an unknown back end", post(home, "/api/backend", &json!({"backend": "podman"})), "backend"),
-        ("an unknown end", post(home, "/api/shutdown", &json!({"servers": "burn"})), "servers"),
-        ("a tail that is too long", get(home, "/api/logs/default/layaservers/main?tail=65537"), "tail"),
+        (
+            "no name",
+            import(json!({"namespace": "default", "path": folder})),
+            "name",
+        ),
+        (
+            "a climbing name",
+            import(json!({"name": "../x", "namespace": "default", "path": folder})),
+            "name",
+        ),
+        (
+            "a relative path",
+            import(json!({"name": "a", "namespace": "default", "path": "files"})),
+            "path",
+        ),
+        (
+            "no such folder",
+            import(json!({"name": "a", "namespace": "default", "path": "/nothing/there"})),
+            "path",
+        ),
+        (
+            "no checkpoint",
+            import(json!({"name": "a", "namespace": "default", "path": home.join("daemon/tls")})),
+            "path",
+        ),
+        (
+            "no path and no model",
+            import(json!({"name": "a", "namespace": "default", "decisions": other_wording})),
+            "path",
+        ),
+        (
+            "no wording",
+            import(
+                json!({"name": "a", "namespace": "default", "path": folder, "decisions": {"a": 1}}),
+            ),
+            "decisions",
+        ),
+        (
+            "an unknown field",
+            import(json!({"name": "a", "namespace": "default", "more": 1})),
+            "more",
+        ),
+        (
+            "an unknown back end",
+            post(home, "/api/backend", &json!({"backend": "podman"})),
+            "backend",
+        ),
+        (
+            "an unknown end",
+            post(home, "/api/shutdown", &json!({"servers": "burn"})),
+            "servers",
+        ),
+        (
+            "a tail that is too long",
+            get(home, "/api/logs/default/layaservers/main?tail=65537"),
+            "tail",
+        ),
     ] {
         assert_eq!(answer.status, 422, "{name}: {answer:?}");
         let causes = &answer.json()["details"]["causes"];
         assert_eq!(causes[0]["field"], field, "{name}: {answer:?}");
     }
-    assert_eq!(get(home, "/api/logs/default/routingpolicies/default").status, 404);
+    assert_eq!(
+        get(home, "/api/logs/default/routingpolicies/default").status,
+        404
+    );
     assert_eq!(get(home, "/api/import").status, 405);
-    assert_eq!(call(home, "POST", "/api/import", "application/json", "{").status, 400);
+    assert_eq!(
+        call(home, "POST", "/api/import", "application/json", "{").status,
+        400
+    );
     // Without the token nobody gets that far.
     let request = b"GET /api/engine HTTP/1.1\r\nhost: localhost\r\n\r\n";
     assert_eq!(ask(daemon(home), request).status, 401);
@@ -201,14 +261,23 @@ fn the_back_end_is_chosen_once_and_changed_by_a_wish_only() {
     assert_eq!(chosen(&["--no-docker"]), pair("embedded", "flag"));
     assert_eq!(chosen(&[]), pair("embedded", "meta"));
     let mut router = local(home, &[]);
-    assert_eq!(post(home, "/api/backend", &json!({"backend": "docker"})).status, 202);
+    assert_eq!(
+        post(home, "/api/backend", &json!({"backend": "docker"})).status,
+        202
+    );
     // Until the next start it is what it was.
     assert_eq!(get(home, "/api/engine").json()["backend"], "embedded");
     let ended = post(home, "/api/shutdown", &json!({"servers": "stop"}));
     assert_eq!(ended.status, 202, "{ended:?}");
     assert_eq!(router.ended().code(), Some(0), "{:?}", router.log());
     // An engine that is not there takes nothing from the choice, and is said.
-    let mut command = relayd(&["local", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+    let mut command = relayd(&[
+        "local",
+        "--listen",
+        "127.0.0.1:0",
+        "--admin-listen",
+        "127.0.0.1:0",
+    ]);
     command.args(["--daemon-port", "0", "--log-format", "json"]);
     let nowhere = format!("unix://{}", home.join("nothing.sock").display());
     command.env("RELAY_HOME", home).env("DOCKER_HOST", nowhere);
@@ -236,7 +305,12 @@ fn fault_37_a_damaged_store_is_kept_aside_and_the_models_are_there_for_new_objec
     // Servers inside ended with the process: nothing is unclaimed, and that is said.
     let recovered = post(home, "/api/recover", &json!({})).json();
     assert_eq!(recovered["made"], json!([]), "{recovered:#}");
-    assert!(recovered["message"].as_str().unwrap().contains("nothing to recover"));
+    assert!(
+        recovered["message"]
+            .as_str()
+            .unwrap()
+            .contains("nothing to recover")
+    );
     assert_eq!(get(home, "/api/engine").json()["unclaimed"], json!([]));
     // The files are those of the same store, and are found by the next import.
     let again = json!({"name": "again", "namespace": "default", "path": home.join("v1-files")});
@@ -255,7 +329,13 @@ fn a_controller_of_its_own_reconciles_the_objects_of_a_laptop() {
     assert_eq!(refused.status, 409, "{refused:?}");
     let kubeconfig = home.join("daemon/kubeconfig");
     let kubeconfig = kubeconfig.to_str().unwrap();
-    let mut command = relayd(&["controller", "--backend", "embedded", "--kubeconfig", kubeconfig]);
+    let mut command = relayd(&[
+        "controller",
+        "--backend",
+        "embedded",
+        "--kubeconfig",
+        kubeconfig,
+    ]);
     command.args(["--admin-listen", "127.0.0.1:0", "--log-format", "json"]);
     let mut controller = Controller::spawn(command.env("RELAY_HOME", home));
     let policy = json!({
@@ -265,7 +345,9 @@ fn a_controller_of_its_own_reconciles_the_objects_of_a_laptop() {
     assert_eq!(made.status, 201, "{made:?}");
     wait_for("the policy to be accepted", || {
         let policy = get(home, &format!("{GROUP}/routingpolicies/default")).json();
-        policy["status"]["acceptedRevision"].as_str().map(str::to_owned)
+        policy["status"]["acceptedRevision"]
+            .as_str()
+            .map(str::to_owned)
     });
     controller.stop();
     stopped(&mut router);
