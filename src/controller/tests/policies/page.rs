@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use api::condition::ConditionType;
+use api::reason::Reason;
 use controller::client::Deadlines;
 use controller::faults::FaultPoints;
 use controller::metrics::WatchRestart;
@@ -29,6 +30,27 @@ Prometheus text at `GET /metrics` of the admin port of `relayd controller`, and 
 |---|---|---|---|
 ";
 
+/// What can be done to objects and on engines.
+const ACTIONS: &[&str] = &[
+    "AddFinalizer",
+    "DeleteModel",
+    "DeleteRevision",
+    "DeleteServer",
+    "DeleteTask",
+    "DeleteVolume",
+    "Drain",
+    "EnsureImage",
+    "EnsureServer",
+    "EnsureVolume",
+    "PointService",
+    "RecreateServer",
+    "RemoveFinalizer",
+    "RunTask",
+    "StopServer",
+    "StopTask",
+    "StoreRevision",
+];
+
 /// Which words a label of a metric has: all of them, or what they are.
 fn words(metric: &str, label: &str) -> Words {
     let closed =
@@ -49,8 +71,11 @@ fn words(metric: &str, label: &str) -> Words {
                 .collect(),
         ),
         (_, "status") => closed(&["True", "False", "Unknown"]),
-        (_, "backend") => closed(&["objects"]),
-        (_, "action") => closed(&["StoreRevision", "DeleteRevision"]),
+        (_, "backend") => closed(&["objects", "docker", "embedded", "kubernetes"]),
+        (_, "action") => closed(ACTIONS),
+        ("relay_model_fetch_failures_total", "reason") => {
+            Words::Open("reasons of conditions `Fetched` and `Verified`")
+        }
         (
             "relay_controller_reconcile_total" | "relay_controller_reconcile_duration_seconds",
             "result",
@@ -152,6 +177,10 @@ async fn the_committed_page_is_current() {
         if expired >= 1 { Ok(()) } else { Err(expired) }
     })
     .await;
+    // What only a controller with an engine counts.
+    metrics.backend_seen("docker", true);
+    metrics.backend_strangers("docker", 0);
+    metrics.model_fetch_failed(Reason::SourceBusy);
     let text = page(&metrics.process.registry.gather());
     running.end().await;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics-controller.md");
