@@ -5,7 +5,7 @@ use std::time::Duration;
 use api::kinds::LayaServerStatus;
 use backend::RunState;
 use serde_json::{Value, json};
-use testkit::laya::{Fault, Says};
+use testkit::{Fault, Says};
 
 use crate::world::{World, champion, condition, digest, holds, targets, told, until};
 
