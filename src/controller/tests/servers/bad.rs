@@ -104,7 +104,7 @@ async fn fault_26_another_contract_never_has_traffic() {
 async fn fault_26_another_checkpoint_never_has_traffic() {
     is_rejected(Case {
         says: Says::relay().serving(OTHER),
-        ..case("swapped", "ModelDamaged")
+        ..case("swapped", "WrongAnswers")
     })
     .await;
 }
