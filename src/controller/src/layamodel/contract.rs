@@ -1,23 +1,24 @@
 //! The wording of a version, stored as an immutable document by its digest (control-plane 2). Several models may share
 //! one, so it belongs to none of them.
 
-use api::document::canonical;
 use api::field_manager;
 use api::group::Kind;
 use api::label;
-use decision::contract::{Contract, Digest};
+use decision::contract::Digest;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use serde_json::Value;
+
+use crate::wording;
 
 /// A wording and its digest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wording {
     /// Contract digest, `sha256:<64 hex>`.
     pub digest: String,
-    /// `decisions.json` of the checkpoint.
-    pub decisions: Value,
+    /// `decisions.json` of the checkpoint, with its questions in order.
+    pub decisions: String,
 }
 
 impl Wording {
@@ -26,11 +27,10 @@ impl Wording {
     /// # Errors
     /// What is wrong with it, with its place.
     pub fn read(decisions: &Value) -> Result<Self, String> {
-        let text = decisions.to_string();
-        let contract = Contract::import(text.as_bytes()).map_err(|error| error.to_string())?;
+        let contract = wording::contract(decisions).map_err(|error| error.to_string())?;
         Ok(Self {
             digest: contract.digest().to_string(),
-            decisions: decisions.clone(),
+            decisions: contract.export(),
         })
     }
 
@@ -61,7 +61,7 @@ impl Wording {
                 ),
                 ..ObjectMeta::default()
             },
-            data: Some(RawExtension(self.decisions.clone())),
+            data: Some(wording::document_data(&self.decisions)),
             revision: 1,
         }
     }
@@ -72,8 +72,7 @@ impl Wording {
         let Some(RawExtension(held)) = &document.data else {
             return false;
         };
-        canonical(held) == canonical(&self.decisions)
-            || Self::read(held).is_ok_and(|held| held.digest == self.digest)
+        wording::document_contract(held, &self.digest).is_some()
     }
 }
 

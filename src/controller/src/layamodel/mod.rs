@@ -27,7 +27,7 @@ use backend::{Backend, Observed as Engine, Owner, Question, RunState, TaskSeen};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub use contract::{Wording, contract_document_name};
 pub use inputs::{Checked, Inputs, is_trained};
@@ -174,15 +174,10 @@ impl LayaModels {
         }
     }
 
-    async fn store(
-        &self,
-        model: &LayaModel,
-        digest: &str,
-        decisions: &Value,
-    ) -> Result<(), Failure> {
+    async fn store(&self, model: &LayaModel, digest: &str, decisions: &str) -> Result<(), Failure> {
         let wording = Wording {
             digest: digest.to_owned(),
-            decisions: decisions.clone(),
+            decisions: decisions.to_owned(),
         };
         let document = wording.document(&model.namespace().unwrap_or_default());
         match self

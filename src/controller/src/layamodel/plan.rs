@@ -13,7 +13,6 @@ use api::kinds::{LayaModel, LayaModelStatus};
 use api::label;
 use api::label::Task;
 use backend::{BackendError, Observed, RunState, TaskSeen, VolumeSeen};
-use serde_json::Value;
 use std::time::Duration;
 
 use super::LayaModels;
@@ -56,8 +55,8 @@ pub enum Action {
     StoreContract {
         /// Contract digest.
         digest: String,
-        /// Its `decisions.json`.
-        decisions: Value,
+        /// The text of its `decisions.json`.
+        decisions: String,
     },
     /// The object stays until it is free.
     AddFinalizer,
