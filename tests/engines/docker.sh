@@ -41,7 +41,7 @@ install_engine() {
 }
 
 clean() {
-    rm -f "$pid_file" "$socket" "$run/containerd/containerd.pid"
+    rm -f "$pid_file" "$socket" "$run/exec/containerd/containerd.pid" "$run/exec/containerd/"*.sock
     # What a killed engine left mounted below our own folder.
     awk -v below="$root/" 'index($2, below) == 1 { print $2 }' /proc/mounts | sort -r | while read -r mount; do
         umount -l "$mount" 2>/dev/null || true

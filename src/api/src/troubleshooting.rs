@@ -44,14 +44,21 @@ pub fn page() -> String {
             true => "every kind".to_owned(),
             false => kinds.join(", "),
         };
-        let _ = writeln!(out, "| `{condition}` | {} | {of} |", cell(condition.meaning()));
+        let _ = writeln!(
+            out,
+            "| `{condition}` | {} | {of} |",
+            cell(condition.meaning())
+        );
     }
     out
 }
 
 /// Where a word stands.
 fn places(reason: Reason) -> Vec<String> {
-    let conditions = reason.conditions().iter().map(|condition| format!("`{condition}`"));
+    let conditions = reason
+        .conditions()
+        .iter()
+        .map(|condition| format!("`{condition}`"));
     let elsewhere = reason.elsewhere().iter().map(|place| {
         match place {
             Elsewhere::Rejection => "a rejection",
@@ -67,7 +74,10 @@ fn places(reason: Reason) -> Vec<String> {
 
 /// Kinds that may have a word.
 fn kinds(reason: Reason) -> Vec<&'static str> {
-    let mut kinds: Vec<_> = Kind::ALL.into_iter().filter(|kind| reason.fits(*kind)).collect();
+    let mut kinds: Vec<_> = Kind::ALL
+        .into_iter()
+        .filter(|kind| reason.fits(*kind))
+        .collect();
     for place in reason.elsewhere() {
         kinds.push(match place {
             Elsewhere::Rejection | Elsewhere::Traffic => Kind::LayaServer,
@@ -96,16 +106,25 @@ mod tests {
         let page = page();
         for reason in Reason::ALL {
             let start = format!("| `{reason}` | ");
-            let rows: Vec<_> = page.lines().filter(|line| line.starts_with(&start)).collect();
+            let rows: Vec<_> = page
+                .lines()
+                .filter(|line| line.starts_with(&start))
+                .collect();
             let [row] = rows[..] else {
                 panic!("{reason}: {rows:?}")
             };
-            let cells: Vec<_> = row.split(" | ").map(|cell| cell.trim_matches(['|', ' '])).collect();
+            let cells: Vec<_> = row
+                .split(" | ")
+                .map(|cell| cell.trim_matches(['|', ' ']))
+                .collect();
             assert_eq!(cells.len(), 5, "{row}");
             assert!(cells.iter().all(|cell| !cell.is_empty()), "{row}");
         }
         for condition in ConditionType::ALL {
-            assert!(page.contains(&format!("\n| `{condition}` | ")), "{condition}");
+            assert!(
+                page.contains(&format!("\n| `{condition}` | ")),
+                "{condition}"
+            );
         }
     }
 }

@@ -29,7 +29,6 @@ const FIRST_WAIT: Duration = Duration::from_millis(200);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// What follows the servers of a router.
-#[derive(Debug)]
 pub(crate) struct ServerKeeper {
     pub(crate) servers: Servers,
     /// Those of the configuration, which are in force when this starts.

@@ -31,7 +31,8 @@ struct Arguments {
 enum Task {
     /// Every check: format, clippy, tests, doc tests, dependency order, generated files.
     Test,
-    /// Writes the OpenAPI document and the reference pages of the HTTP API, the kinds and the metrics below `docs`.
+    /// Writes the OpenAPI document and the reference pages of the HTTP API, the kinds, the reasons and the metrics below
+    /// `docs`.
     #[command(alias = "openapi")]
     Docs {
         /// Compare with what is committed instead; fails when something is old.

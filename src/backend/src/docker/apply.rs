@@ -118,7 +118,14 @@ impl Docker {
             RunState::Running | RunState::Restarting => Ok(()),
             // Its end is seen first.
             RunState::Stopping => Ok(()),
-            RunState::Created | RunState::Exited => inner.start(&name).await,
+            // One that does not run is made from what is wanted now: without a GPU, perhaps, that it could not get.
+            RunState::Created | RunState::Exited => {
+                let wanted = renderer.server(owner, server, ordinal);
+                if map::outdated(&seen, &wanted) {
+                    return self.replace(owner, server, ordinal, &seen).await;
+                }
+                inner.start(&name).await
+            }
         }
     }
 

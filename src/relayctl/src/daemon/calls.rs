@@ -181,7 +181,8 @@ pub(crate) async fn choose_backend(server: &Server, backend: &str) -> Result<(),
         .map_err(|error| unanswered(server, error, "backend"))
 }
 
-/// Publishes a folder of this machine into the models volume and makes its LayaModel; the checkpoint digest.
+/// Publishes a folder of this machine into the models volume and makes its LayaModel; the checkpoint digest. `decisions` is the
+/// text of a decisions.json: the order of its keys is part of the contract, and trees lose it.
 ///
 /// # Errors
 /// The folder is refused, or nobody answers.
@@ -189,12 +190,12 @@ pub(crate) async fn import(
     server: &Server,
     name: &str,
     path: &str,
-    decisions: Option<&Value>,
+    decisions: Option<&str>,
     patience: Option<Duration>,
 ) -> Result<String, CliError> {
     let mut body = json!({"name": name, "namespace": server.namespace, "path": path});
     if let Some(decisions) = decisions {
-        body["decisions"] = decisions.clone();
+        body["decisions"] = json!(decisions);
     }
     let patient = server.with_patience(patience.unwrap_or(IMPORT_PATIENCE));
     let answer = patient.create("/api/import", &body).await;
@@ -208,24 +209,51 @@ pub(crate) async fn import(
     }
 }
 
-/// Makes objects of what is unclaimed; their names.
+/// What came of making objects again.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Recovered {
+    /// `layaserver/main`.
+    pub(crate) made: Vec<String>,
+    /// What was left alone, and why.
+    pub(crate) skipped: Vec<(String, String)>,
+    /// Why there was nothing to do.
+    pub(crate) message: Option<String>,
+}
+
+/// Makes objects of what is unclaimed.
 ///
 /// # Errors
 /// Nobody answers.
-pub(crate) async fn recover(server: &Server) -> Result<Vec<String>, CliError> {
+pub(crate) async fn recover(server: &Server) -> Result<Recovered, CliError> {
     let answer = server.create("/api/recover", &json!({})).await;
     let answer = answer.map_err(|error| unanswered(server, error, "recover"))?;
-    let made = answer["made"].as_array().into_iter().flatten();
-    Ok(made
-        .map(|one| match one {
-            Value::String(name) => name.clone(),
-            object => format!(
-                "{}/{}",
-                object["kind"].as_str().unwrap_or_default().to_lowercase(),
-                object["name"].as_str().unwrap_or_default()
-            ),
-        })
-        .collect())
+    Ok(recovered(&answer))
+}
+
+fn recovered(answer: &Value) -> Recovered {
+    let entries = |field: &str| answer[field].as_array().cloned().unwrap_or_default();
+    let named = |entry: &Value| match entry {
+        Value::String(name) => name.clone(),
+        object => format!(
+            "{}/{}",
+            object["kind"].as_str().unwrap_or_default().to_lowercase(),
+            object["name"].as_str().unwrap_or_default()
+        ),
+    };
+    let why = |entry: &Value| {
+        entry["why"]
+            .as_str()
+            .unwrap_or("it says no reason")
+            .to_owned()
+    };
+    Recovered {
+        made: entries("made").iter().map(named).collect(),
+        skipped: entries("skipped")
+            .iter()
+            .map(|entry| (named(entry), why(entry)))
+            .collect(),
+        message: answer["message"].as_str().map(str::to_owned),
+    }
 }
 
 /// A call without a good answer. One that is not there is one of a newer release.
@@ -244,6 +272,21 @@ fn unanswered(server: &Server, error: ServerError, call: &str) -> CliError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_recovered_and_what_not_is_named() {
+        let answer = json!({"made": [{"kind": "LayaServer", "name": "main"}, "layamodel/v1"],
+            "skipped": [{"kind": "LayaServer", "name": "old", "why": "its labels are damaged"}]});
+        let recovered = recovered(&answer);
+        assert_eq!(recovered.made, ["layaserver/main", "layamodel/v1"]);
+        assert_eq!(
+            recovered.skipped,
+            [(
+                "layaserver/old".to_owned(),
+                "its labels are damaged".to_owned()
+            )]
+        );
+    }
 
     #[test]
     fn an_engine_may_say_little_or_more_than_is_known() {

@@ -195,7 +195,7 @@ impl Logs<'_> {
             let sources = match self.read().await {
                 Ok(sources) => sources,
                 // Its process is being replaced: there is none for a moment.
-                Err(error) if error.exit == Exit::NotFound => continue,
+                Err(error) if error.exit == Exit::NotFound && self.is_there().await? => continue,
                 Err(error) => return Err(error),
             };
             let titled = sources.len() > 1;
@@ -218,6 +218,17 @@ impl Logs<'_> {
             self.seen = sources;
         }
         Ok(())
+    }
+
+    /// Whether there is an object that something could run for.
+    async fn is_there(&self) -> Result<bool, CliError> {
+        let found = self
+            .server
+            .find(self.kind, &self.server.namespace, &self.name)
+            .await;
+        found
+            .map(|found| found.is_some())
+            .map_err(|error| self.server.failed(error))
     }
 
     /// Every source and the end of its log.

@@ -1,7 +1,8 @@
 //! An object API on the daemon's socket that answers what a test says: what no real one does on demand.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
@@ -42,19 +43,42 @@ pub(crate) fn serve(home: &Home, answer: impl Fn(&Asked) -> Answer + Send + Sync
         for stream in listener.incoming() {
             let (answer, kept) = (answer.clone(), kept.clone());
             std::thread::spawn(move || {
-                let _ = exchange(stream.unwrap(), &*answer, &kept);
+                let stream = stream.unwrap();
+                let _ = exchange(stream.try_clone().unwrap(), stream, &*answer, &kept);
             });
         }
     });
     log
 }
 
+/// Listens as the API of a cluster would, until the test ends.
+pub(crate) fn serve_cluster(
+    answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static,
+) -> (SocketAddr, Log) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let log = Log::default();
+    let kept = log.clone();
+    let answer = Arc::new(answer);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (answer, kept) = (answer.clone(), kept.clone());
+            std::thread::spawn(move || {
+                let stream = stream.unwrap();
+                let _ = exchange(stream.try_clone().unwrap(), stream, &*answer, &kept);
+            });
+        }
+    });
+    (address, log)
+}
+
 fn exchange(
-    stream: UnixStream,
+    reader: impl Read,
+    stream: impl Write,
     answer: &dyn Fn(&Asked) -> Answer,
     log: &Log,
 ) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut reader = BufReader::new(reader);
     let mut line = String::new();
     reader.read_line(&mut line)?;
     let mut words = line.split_whitespace().map(str::to_owned);
@@ -93,7 +117,7 @@ fn exchange(
     }
 }
 
-fn whole(stream: &mut UnixStream, status: u16, text: &str) -> std::io::Result<()> {
+fn whole(stream: &mut impl Write, status: u16, text: &str) -> std::io::Result<()> {
     write!(
         stream,
         "HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}",

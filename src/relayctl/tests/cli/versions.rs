@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::scripted::{Answer, serve};
+use crate::scripted::{Answer, serve, serve_cluster};
 use crate::support::{Home, first};
 
 #[test]
@@ -262,4 +262,71 @@ fn help_of_every_word_below_the_new_verbs() {
             ran.out
         );
     }
+}
+
+#[test]
+fn in_a_cluster_logs_are_those_of_the_pods() {
+    let home = Home::new();
+    let (address, log) = serve_cluster(|asked| {
+        let path = asked.path.as_str();
+        if path.contains("/pods?") {
+            let pod = |name: &str| json!({"metadata": {"name": name}});
+            Answer::Json(200, json!({"items": [pod("main-a"), pod("main-b")]}))
+        } else if path.contains("/pods/main-a/log") {
+            Answer::Text(200, "one\ntwo\n")
+        } else if path.contains("/pods/main-b/log") {
+            Answer::Text(200, "three \u{1b}[2J")
+        } else {
+            Answer::Json(200, json!({"metadata": {"name": "main"}}))
+        }
+    });
+    let kubeconfig = format!(
+        "apiVersion: v1\nkind: Config\nclusters:\n  - {{name: c, cluster: {{server: 'http://{address}'}}}}\ncontexts:\n  - {{name: team, context: {{cluster: c, user: u, namespace: relay}}}}\nusers:\n  - {{name: u, user: {{token: t}}}}\n"
+    );
+    home.write("kubeconfig", kubeconfig);
+    let ran = home.run(&[
+        "logs",
+        "main",
+        "--context",
+        "team",
+        "--revision",
+        "0123456789",
+        "--tail",
+        "1",
+    ]);
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (
+            Some(0),
+            "==> main-a <==\ntwo\n==> main-b <==\nthree \\u{1b}[2J\n"
+        ),
+        "{}",
+        ran.err
+    );
+    let asked = log.lock().unwrap();
+    let listed = asked
+        .iter()
+        .find(|asked| asked.path.contains("/pods?"))
+        .unwrap();
+    assert!(
+        listed.path.starts_with("/api/v1/namespaces/relay/pods?labelSelector=relay.dev%2Fkind%3DLayaServer%2Crelay.dev%2Fname%3Dmain%2Crelay.dev%2Frevision%3D0123456789"),
+        "{}",
+        listed.path
+    );
+    assert!(
+        asked
+            .iter()
+            .all(|asked| !asked.path.starts_with("/api/logs"))
+    );
+    drop(asked);
+    // What only a machine can do is said.
+    home.write("m/model.safetensors", "x");
+    let ran = home.run(&["model", "import", "m", "--dir", "m", "--context", "team"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    assert!(
+        ran.err
+            .contains("`--dir` publishes a folder of this machine, and the context is `team`"),
+        "{}",
+        ran.err
+    );
 }

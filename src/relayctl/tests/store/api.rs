@@ -161,7 +161,8 @@ impl Laptop {
         let object = json!({"apiVersion": "relay.dev/v1alpha1", "kind": kind,
             "metadata": {"name": name, "namespace": "default"}, "spec": spec});
         let path = path(plural, "");
-        self.create(path.trim_end_matches('/'), &object);
+        let path = path.trim_end_matches('/');
+        self.create(&format!("{path}?fieldManager=relayctl"), &object);
     }
 
     /// An object as it is; null where there is none.

@@ -88,7 +88,9 @@ async fn drain(stream: &mut TcpStream, seen: &Seen, shared: &Shared) -> io::Resu
         return reply(stream, 405, &[], br#"{"detail":"Method Not Allowed"}"#).await;
     }
     shared.draining.store(starts, Ordering::SeqCst);
-    shared.drains.fetch_add(usize::from(starts), Ordering::SeqCst);
+    shared
+        .drains
+        .fetch_add(usize::from(starts), Ordering::SeqCst);
     let in_flight = shared.in_flight.load(Ordering::SeqCst);
     let body = format!(r#"{{"draining":{starts},"in_flight":{in_flight}}}"#);
     reply(stream, if starts { 202 } else { 200 }, &[], body.as_bytes()).await
@@ -226,6 +228,7 @@ async fn decide(
         | Fault::UnknownChoice
         | Fault::LastOption
         | Fault::WrongKind
+        | Fault::DeadHead
         | Fault::AcceptThenClose => reply(stream, 200, &headers, body.as_bytes()).await?,
     }
     Ok(true)

@@ -387,8 +387,11 @@ fn end_theirs(call: &Call, theirs: &Theirs) -> Result<bool, CliError> {
         }
         Err(why) => {
             call.tell(&format!(
-                "ours serves; the server at {} is not stopped: {why}\nstop it yourself, and the router takes its port: {}",
-                theirs.authority,
+                "ours serves; the server at {} is not stopped: {why}",
+                theirs.authority
+            ));
+            call.tell(&format!(
+                "stop it yourself, and the router takes its port: {}",
                 stop::command(theirs.port)
             ));
             Ok(false)

@@ -61,10 +61,10 @@ pub(crate) struct ImportArguments {
     digest: Option<String>,
 }
 
-/// A wording that was read.
+/// A wording that was read. Its text goes on as it is: the order of its keys is part of the contract, and trees lose it.
 struct Wording {
     contract: Contract,
-    tree: Value,
+    text: String,
 }
 
 /// Imports it.
@@ -127,9 +127,10 @@ fn read_wording(path: &Path) -> Result<Wording, CliError> {
         CliError::refused(format!("{shown} is no decisions.json: {error}"))
             .hint("`/laya decisions` of the agent writes one")
     })?;
-    let tree = serde_json::from_str(&file.text)
-        .map_err(|error| CliError::refused(format!("{shown} is no decisions.json: {error}")))?;
-    Ok(Wording { contract, tree })
+    Ok(Wording {
+        contract,
+        text: file.text,
+    })
 }
 
 /// The whole path of a folder that there is.
@@ -188,13 +189,6 @@ async fn publish(
     }
     let kind = kinds::laya_model();
     let full = kind.full(name);
-    if find_any(&server, name).await?.is_some() {
-        return Err(
-            CliError::new(Exit::Conflict, format!("{full} is there already")).hint(format!(
-                "choose another name, or `relayctl model rm {name}` first"
-            )),
-        );
-    }
     match call.dry_run() {
         DryRun::None => {}
         DryRun::Client => {
@@ -212,8 +206,8 @@ async fn publish(
         }
     }
     call.tell(&format!("publishing {folder} into the models volume"));
-    let tree = wording.map(|wording| &wording.tree);
-    let digest = calls::import(&server, name, folder, tree, call.global.timeout).await?;
+    let text = wording.map(|wording| wording.text.as_str());
+    let digest = calls::import(&server, name, folder, text, call.global.timeout).await?;
     finish(
         call,
         &server,
@@ -388,7 +382,7 @@ async fn store(server: &Server, wording: &Wording, write: Write) -> Result<(), C
             "labels": {label::PART_OF: label::RELAY, label::MANAGED_BY: RELAYCTL},
         },
         "revision": 1,
-        "data": wording.tree,
+        "data": wording.text,
     });
     let path = Server::collection(kind, Some(&server.namespace));
     match server.create(&path, &document).await {

@@ -228,7 +228,8 @@ pub(crate) async fn change(
             .is_some_and(|champion| champion.model() == wanted.name())
             && laya.open_rollout().is_none()
         {
-            return say(call, object, &format!("{} already", going::outcome(object)));
+            let line = format!("{}: {} serves already", laya.name(), wanted.name());
+            return say(call, object, &line);
         }
     }
     beforehand(call, laya, wanted);

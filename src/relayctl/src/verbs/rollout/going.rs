@@ -71,12 +71,12 @@ pub(crate) fn judge(object: &Value, target: &Target) -> Step<Value> {
 
 /// Whether the target has become the champion.
 fn serves(laya: Laya<'_>, target: &Target) -> bool {
+    // Two names may stand for one checkpoint; what serves is called as the first of them.
     let is_it = laya.champion().is_some_and(|champion| {
-        champion.model() == target.model
-            && target
-                .digest
-                .as_deref()
-                .is_none_or(|digest| champion.digest().is_none_or(|has| has == digest))
+        match (target.digest.as_deref(), champion.digest()) {
+            (Some(wanted), Some(has)) => wanted == has,
+            _ => champion.model() == target.model,
+        }
     });
     // The same model may be on its way anew, with another image or device.
     let none_comes = laya.rollout().is_none_or(|rollout| rollout.is_promoted());
@@ -260,6 +260,11 @@ mod tests {
             (
                 "done",
                 json!({"observedGeneration": 2, "champion": champion, "rollout": {"state": "Done"}}),
+                "done",
+            ),
+            (
+                "the checkpoint under another name",
+                json!({"observedGeneration": 2, "champion": {"model": "alias", "digest": "sha256:b"}}),
                 "done",
             ),
             (

@@ -169,11 +169,24 @@ async fn choose(
 }
 
 async fn recovered(call: &Call, server: &Server) -> Result<(), CliError> {
-    let made = calls::recover(server).await?;
-    call.tell(&match made.is_empty() {
-        true => "nothing runs that belongs to no object, so nothing was recovered".to_owned(),
-        false => format!("recovered {}", made.join(", ")),
-    });
+    let calls::Recovered {
+        made,
+        skipped,
+        message,
+    } = calls::recover(server).await?;
+    if !made.is_empty() {
+        call.tell(&format!("recovered {}", made.join(", ")));
+    }
+    for (name, why) in &skipped {
+        call.tell(&format!("not recovered: {name}: {why}"));
+    }
+    if made.is_empty() && skipped.is_empty() {
+        let nothing = "nothing runs that belongs to no object";
+        call.tell(&format!(
+            "nothing was recovered: {}",
+            message.as_deref().unwrap_or(nothing)
+        ));
+    }
     Ok(())
 }
 
