@@ -68,10 +68,8 @@ impl Wording {
     /// Whether a document holds this wording.
     #[must_use]
     pub fn is_in(&self, document: &ControllerRevision) -> bool {
-        let Some(RawExtension(held)) = &document.data else {
-            return false;
-        };
-        wording::document_contract(held, &self.digest).is_some()
+        let held = document.data.as_ref().map(|RawExtension(held)| held);
+        held.is_some_and(|held| wording::document_contract(held, &self.digest).is_some())
     }
 }
 

@@ -735,7 +735,11 @@ impl World {
                 "traffic and {:?}",
                 planned.actions
             );
-            let before = old.traffic.as_ref().and_then(|it| it.generation).unwrap_or(0);
+            let before = old
+                .traffic
+                .as_ref()
+                .and_then(|it| it.generation)
+                .unwrap_or(0);
             assert_eq!(traffic.generation, Some(before + 1));
         }
         let sum: i32 = traffic.targets.iter().filter_map(|it| it.weight).sum();
