@@ -111,7 +111,7 @@ def measure(arguments, base):
         for number in range(arguments.rounds + 1):
             os.sync()
             models = base / f"models-{number}"
-            seconds, resident = run([arguments.laya, "fetch", "--models", str(models), "--manifest", str(base / "manifest.json")])
+            seconds, resident = run([arguments.laya, "fetch", "--result-file", str(base / "result.json"), "--models", str(models), "--manifest", str(base / "manifest.json")])
             shutil.rmtree(models)
             os.sync()
             target = base / f"curl-{number}"

@@ -57,7 +57,7 @@ impl Fetch<'_> {
         if let Some(digest) = &self.request.digest
             && let Some(manifest) = self.trusted(digest)
         {
-            return self.present(digest, manifest);
+            return self.present(digest, &manifest);
         }
         let request = self.request;
         let mut origin = source::origin(&request.source, request.credential.as_ref())?;
@@ -72,7 +72,7 @@ impl Fetch<'_> {
             });
         }
         if let Some(manifest) = self.trusted(&listing.digest) {
-            return self.present(&listing.digest, manifest);
+            return self.present(&listing.digest, &manifest);
         }
         self.watch.passed(&Step::Looked)?;
         self.bring(origin.as_mut(), &listing)
@@ -86,7 +86,7 @@ impl Fetch<'_> {
         }
     }
 
-    fn present(mut self, digest: &Digest, manifest: Manifest) -> Result<Fetched, TaskError> {
+    fn present(mut self, digest: &Digest, manifest: &Manifest) -> Result<Fetched, TaskError> {
         self.watch.passed(&Step::Looked)?;
         // What an exchange left that died before it had tidied up.
         prune::discard(self.layout, &self.layout.staging(digest), digest)?;
@@ -94,7 +94,7 @@ impl Fetch<'_> {
         let path = self.layout.published(digest);
         meaning::agrees(self.request.contract.as_ref(), manifest.contract.as_ref())?;
         let decisions = meaning::wording(&path);
-        Ok(self.fetched(digest, path, &manifest, decisions, true))
+        Ok(self.fetched(digest, path, manifest, decisions, true))
     }
 
     fn bring(mut self, origin: &mut dyn Origin, listing: &Listing) -> Result<Fetched, TaskError> {

@@ -1,5 +1,7 @@
 //! References to OCI artifacts, and what a registry asks for when it wants to know who asks.
 
+use super::url;
+
 /// `registry/repository[:tag]@sha256:<64 hex>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reference {
@@ -56,14 +58,12 @@ impl Reference {
 
     /// Address of the registry's API. Registries of this machine are spoken to without TLS, as engines do.
     pub(super) fn base(&self) -> String {
-        let host = match self.registry.rsplit_once(':') {
-            Some((host, _)) => host,
-            None => &self.registry,
+        let plain = format!("http://{}/", self.registry).parse();
+        let scheme = if plain.is_ok_and(|uri| url::is_loopback(&uri)) {
+            "http"
+        } else {
+            "https"
         };
-        let local = host == "localhost"
-            || host == "[::1]"
-            || (host.starts_with("127.") && host.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
-        let scheme = if local { "http" } else { "https" };
         // The one registry whose API has another name.
         let host = match self.registry.as_str() {
             "docker.io" | "index.docker.io" => "registry-1.docker.io",

@@ -118,6 +118,16 @@ pub(super) fn same_server(a: &Uri, b: &Uri) -> bool {
     server(a) == server(b)
 }
 
+/// Whether an address is of this machine.
+pub(super) fn is_loopback(uri: &Uri) -> bool {
+    let host = uri.host().unwrap_or_default();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost"
+        || bare
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
+}
+
 /// An address for messages: without what may be a secret, the user and the query.
 pub(super) fn shown(uri: &Uri) -> String {
     let authority = uri.authority().map_or("", |authority| authority.as_str());

@@ -1,5 +1,8 @@
 //! Volumes against servers that break as they are told, over real sockets and real folders.
 
+// Helpers too; a set-up that fails is a failed test.
+#![allow(clippy::unwrap_used)]
+
 mod crash;
 mod folder;
 mod http;
