@@ -417,10 +417,10 @@ impl World {
         if changed {
             self.writes += 1;
             self.object.status = Some(planned.status);
-            for event in planned.events {
-                self.events
-                    .push((event.reason.as_str().to_owned(), event.note));
-            }
+        }
+        for event in planned.events {
+            self.events
+                .push((event.reason.as_str().to_owned(), event.note));
         }
         changed || !planned.actions.is_empty()
     }
@@ -735,7 +735,11 @@ impl World {
                 "traffic and {:?}",
                 planned.actions
             );
-            let before = old.traffic.as_ref().and_then(|it| it.generation).unwrap_or(0);
+            let before = old
+                .traffic
+                .as_ref()
+                .and_then(|it| it.generation)
+                .unwrap_or(0);
             assert_eq!(traffic.generation, Some(before + 1));
         }
         let sum: i32 = traffic.targets.iter().filter_map(|it| it.weight).sum();
