@@ -256,7 +256,9 @@ fn say_external(view: &View<'_>, saying: &mut Saying) {
 
 fn is_available(view: &View<'_>, draft: &Draft, replicas: &Replicas<'_>) -> Said {
     let unasked = replicas.iter().any(|replica| replica.is_unasked());
-    if traffic::is_suspended(view) {
+    let at = draft.status.works_at();
+    let in_gap = traffic::in_gap(draft) && at != Some(RolloutState::RollingBack);
+    if traffic::is_suspended(view) || in_gap {
         return Said::no(available::reason(view, draft));
     }
     if replicas.ready() > 0 || (unasked && traffic::serves_champion(draft)) {

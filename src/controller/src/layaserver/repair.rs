@@ -132,7 +132,7 @@ fn store(view: &View<'_>, draft: &mut Draft, version: &Version) -> Ran {
 
 /// A champion that ends again and again, or lost its GPU, is made anew with a growing pause.
 fn crashing(view: &View<'_>, draft: &mut Draft, due: &Due) -> Ran {
-    if due.role != Role::Champion || !restarts::may_recreate(view, draft) {
+    if due.role != Role::Champion {
         return Ran::Nothing;
     }
     let replicas = view.replicas_of(Some(&due.version));
@@ -142,12 +142,17 @@ fn crashing(view: &View<'_>, draft: &mut Draft, due: &Due) -> Ran {
         let restarts_alone = replica.lives() && !replica.runs();
         looping && (restarts_alone || (replica.is_down() && replica.crashed()))
     };
-    let worst = replicas.iter().find(ended).map(Replica::ordinal).or(lost);
-    let (Some(ordinal), Some(server)) = (worst, view.server(&due.version)) else {
+    let worst = replicas.iter().find(ended).copied().or(lost);
+    let due_now = worst.filter(|worst| restarts::may_recreate(view, draft, worst));
+    let (Some(worst), Some(server)) = (due_now, view.server(&due.version)) else {
         return Ran::Nothing;
     };
+    let ordinal = worst.ordinal();
     if lost.is_some() {
         restarts::gpu_lost(view, draft);
+    } else if let Some(restarts) = &mut draft.status.restarts {
+        // The next pause begins now, and is longer.
+        restarts.since = Some(view.now());
     }
     draft.actions.push(view.on(backend::Action::RecreateServer {
         server: Box::new(server),
@@ -165,15 +170,15 @@ fn crashing(view: &View<'_>, draft: &mut Draft, due: &Due) -> Ran {
     Ran::Something
 }
 
-fn gpu_lost(
-    view: &View<'_>,
+fn gpu_lost<'a>(
+    view: &View<'a>,
     draft: &Draft,
     version: &Version,
-    replicas: &Replicas<'_>,
-) -> Option<u32> {
+    replicas: &Replicas<'a>,
+) -> Option<Replica<'a>> {
     match probed::device(view, draft, version, replicas) {
         Found::Wrong(because) if because.reason == Reason::GpuLost => {
-            replicas.iter().next().map(Replica::ordinal)
+            replicas.iter().next().copied()
         }
         _ => None,
     }

@@ -79,16 +79,20 @@ pub(super) fn is_loop(view: &View<'_>, draft: &Draft) -> bool {
     recent && restarts.count.unwrap_or(0) >= LOOP
 }
 
-/// Whether a replica of a loop may be made anew: 10 s·2ⁿ after its last end, at most 5 min.
-pub(super) fn may_recreate(view: &View<'_>, draft: &Draft) -> bool {
+/// Whether a replica of a loop may be made anew: 10 s·2ⁿ after its last end, at most 5 min; one that the engine keeps
+/// starting by itself, as long after the first.
+pub(super) fn may_recreate(view: &View<'_>, draft: &Draft, replica: &Replica<'_>) -> bool {
     let Some(restarts) = &draft.status.restarts else {
         return true;
     };
     let over = restarts.count.unwrap_or(0).saturating_sub(LOOP).clamp(0, 5);
     let wait = (FIRST_BACKOFF_SECONDS << over).min(MOST_BACKOFF_SECONDS);
-    restarts
-        .last_at
-        .is_none_or(|at| view.clocks.passed("restart", at, wait))
+    let (fact, at) = if replica.lives() && !replica.runs() {
+        ("restarts", restarts.since)
+    } else {
+        ("restart", restarts.last_at)
+    };
+    at.is_none_or(|at| view.clocks.passed(fact, at, wait))
 }
 
 /// A replica that lost its GPU is made anew: counted as a restart, so that the pauses grow.

@@ -210,6 +210,9 @@ fn calm(world: &mut World, replicas: i32) {
     world.promotions.clear();
     world.engine_bytes = None;
     let retry = world.object.spec.rollout.retry + 1;
+    // A wish of spec ends a promotion only when it is another one than before.
+    world.edit(&json!({"modelRef": {"name": "v5"}, "suspend": false}));
+    world.pass(Kill::Never);
     world.edit(&json!({
         "modelRef": {"name": "v4"}, "suspend": false, "replicas": replicas,
         "rollout": {"paused": false, "autoRollback": true, "approval": "Automatic", "retry": retry, "abort": null},

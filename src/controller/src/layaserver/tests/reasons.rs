@@ -407,6 +407,7 @@ fn rows() -> Vec<Row> {
             world.engine_bytes = Some(1500 * MIB);
             world.edit(&json!({"modelRef": {"name": "v2"}}));
             world.until_state("Preparing");
+            world.pass(Kill::Never);
             world.tick(1_000);
             world.settle(20);
             world
@@ -463,6 +464,7 @@ fn rows() -> Vec<Row> {
         }),
         ("external", || {
             let mut world = World::new(&json!({"external": {"url": "http://127.0.0.1:8737"}}));
+            world.external = Some(super::rows::foreign(true));
             world.settle(20);
             world
         }),
@@ -487,13 +489,13 @@ fn elsewhere(kind: ConditionType, reason: Reason) -> bool {
             | Reason::StillInUse
             | Reason::TrainingUnsupported,
         ) => true,
-        (ConditionType::Ready, Reason::VolumePending | Reason::ReferenceNotFound) => {
-            reason == Reason::VolumePending
-        }
+        (ConditionType::Ready, Reason::VolumePending) => true,
         // As Stalled; Ready has the word of the condition that is false.
         (ConditionType::Ready, Reason::NameTaken) => true,
-        // A replica that is down is told by the reason that its start had.
-        (ConditionType::Available, Reason::NoSpace) => false,
+        // Its own words are the devices.
+        (ConditionType::DeviceMatched, Reason::Observed) => true,
+        // The candidate's own fault: it is rejected at once.
+        (ConditionType::RolledOut, Reason::ImagePlatformMismatch) => true,
         _ => false,
     }
 }

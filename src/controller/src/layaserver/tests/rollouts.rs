@@ -306,7 +306,7 @@ fn a_gate_fails_pauses_or_is_forced() {
     // What only its gate stopped, a person may force.
     world.edit(&json!({"rollout": {"force": {"digest": digest("v2"), "reason": "known rows", "by": "ada"}}}));
     world.until("forced", |world| world.champion() == "v2");
-    world.settle(60);
+    world.settle(700);
     let record = world.status().history[0].clone();
     assert_eq!(record.reason.as_deref(), Some("Forced by ada: known rows"));
 

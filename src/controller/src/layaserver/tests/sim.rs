@@ -417,10 +417,10 @@ impl World {
         if changed {
             self.writes += 1;
             self.object.status = Some(planned.status);
-            for event in planned.events {
-                self.events
-                    .push((event.reason.as_str().to_owned(), event.note));
-            }
+        }
+        for event in planned.events {
+            self.events
+                .push((event.reason.as_str().to_owned(), event.note));
         }
         changed || !planned.actions.is_empty()
     }
