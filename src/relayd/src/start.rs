@@ -153,7 +153,6 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
                 fence: home.fence(),
                 allowed: settings.allow_origin.clone(),
                 engine: engine.clone(),
-                places: home.places.clone(),
                 ending: ending.clone(),
             };
             Some(objects.start(&mut runtime, &metrics.process, with)?)

@@ -8,7 +8,8 @@ use decision::contract::{Contract, Digest};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
-use serde_json::Value;
+
+use crate::wording;
 
 /// A wording and its digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +60,7 @@ impl Wording {
                 ),
                 ..ObjectMeta::default()
             },
-            data: Some(RawExtension(Value::from(self.text.as_str()))),
+            data: Some(wording::document_data(&self.text)),
             revision: 1,
         }
     }
@@ -67,13 +68,10 @@ impl Wording {
     /// Whether a document holds this wording.
     #[must_use]
     pub fn is_in(&self, document: &ControllerRevision) -> bool {
-        let held = document
-            .data
-            .as_ref()
-            .and_then(|RawExtension(held)| held.as_str());
-        held.is_some_and(|held| {
-            held == self.text || Self::read(held).is_ok_and(|held| held.digest == self.digest)
-        })
+        let Some(RawExtension(held)) = &document.data else {
+            return false;
+        };
+        wording::document_contract(held, &self.digest).is_some()
     }
 }
 
