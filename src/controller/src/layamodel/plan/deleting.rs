@@ -34,8 +34,13 @@ pub(super) fn plan(mut pass: Pass<'_>, released: bool) -> Ended {
         let stand = in_use(used);
         return pass.end_with(stand, Requeue::Waiting);
     }
-    if is_abandoned(pass.model, pass.now) && has_data(&pass.facts) {
-        return abandon(pass);
+    if is_abandoned(pass.model, pass.now) {
+        return if has_data(&pass.facts) {
+            abandon(pass)
+        } else {
+            // A task that does not end goes with the sweep of orphans.
+            free(pass, "its files are left")
+        };
     }
     // Nothing of ours may write while the files go.
     let other = pass
@@ -258,6 +263,10 @@ fn prune(mut pass: Pass<'_>, digest: &str) -> Ended {
 
 /// The files are being removed, or were: that is recorded, then the task goes.
 fn pruning(mut pass: Pass<'_>, task: &TaskSeen) -> Ended {
+    if !has_data(&pass.facts) {
+        pass.end(task);
+        return pass.end_with(cleaning("its files are gone"), Requeue::Waiting);
+    }
     match task.state {
         RunState::Exited => {}
         RunState::Created if task.waiting.is_none() => {
@@ -267,7 +276,7 @@ fn pruning(mut pass: Pass<'_>, task: &TaskSeen) -> Ended {
         _ => return pass.end_with(cleaning("its files go"), RUNNING),
     }
     let message = match outcome::of_prune(task) {
-        Outcome::Done(()) if has_data(&pass.facts) => {
+        Outcome::Done(()) => {
             let digest = pass.facts.short_digest.clone().unwrap_or_default();
             pass.facts = without_data(pass.facts);
             let retains = pass.model.spec.storage.on_delete == OnDelete::Retain;
@@ -278,14 +287,6 @@ fn pruning(mut pass: Pass<'_>, task: &TaskSeen) -> Ended {
             };
             pass.tell(EventReason::Pruned, format!("{digest} {note}"));
             "its files are gone".to_owned()
-        }
-        Outcome::Done(()) => {
-            pass.end(task);
-            "its files are gone".to_owned()
-        }
-        Outcome::Failed(_) if !has_data(&pass.facts) => {
-            pass.end(task);
-            "its files are left".to_owned()
         }
         Outcome::Failed(failed) => {
             let since = outcome::ended_at(task).map(|at| pass.now.wall.duration_since(at));
