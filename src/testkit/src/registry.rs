@@ -19,15 +19,12 @@ const EMPTY_CONFIG: &str = "application/vnd.oci.empty.v1+json";
 /// What the registry gives out as token.
 const TOKEN: &str = "token-of-the-registry";
 
-/// (repository, digest or tag) → media type, bytes.
-type Manifests = BTreeMap<(String, String), (String, Arc<Vec<u8>>)>;
 /// Media type and bytes.
 type Stored = (String, Arc<Vec<u8>>);
 
 #[derive(Debug, Default)]
 struct Shelf {
     blobs: BTreeMap<String, Arc<Vec<u8>>>,
-    manifests: Manifests,
     /// By repository and digest or tag.
     manifests: BTreeMap<(String, String), Stored>,
     login: Option<(String, String)>,

@@ -521,9 +521,11 @@ impl ReplicaState {
                 return self.wrong(dead(BUILT_IN.len()), now);
             }
         }
-        self.questions.failures = 0;
-        self.questions.failed = None;
-        self.failed_at = None;
+        // A first round that went wrong is forgotten once a whole one is right, not while another begins well.
+        let of_round = |failed: &QuestionsFailed| failed.conclusive && !self.questions.passed_all;
+        if !self.questions.failed.as_ref().is_some_and(of_round) {
+            self.recovered();
+        }
         self.question_at = now.boot;
         self.round = match self.round {
             Round::First(at) if at + 1 < self.states() => Round::First(at + 1),
@@ -546,6 +548,13 @@ impl ReplicaState {
                 }
             }
         };
+    }
+
+    /// The row of failures, if there was one, is over.
+    fn recovered(&mut self) {
+        self.questions.failures = 0;
+        self.questions.failed = None;
+        self.failed_at = None;
     }
 
     fn wrong(&mut self, failed: QuestionsFailed, now: &Now) {
@@ -625,9 +634,7 @@ impl ReplicaState {
         self.samples.sort_unstable();
         self.p50 = self.samples.get(self.samples.len() / 2).copied();
         let first_time = !std::mem::replace(&mut self.questions.passed_all, true);
-        self.questions.failures = 0;
-        self.questions.failed = None;
-        self.failed_at = None;
+        self.recovered();
         self.questions.passed_at = Some(whole_seconds(now.wall));
         let Self {
             turn: (place, of),

@@ -8,4 +8,5 @@ mod bars;
 mod crash;
 mod life;
 mod restart;
+mod ways;
 mod world;

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use backend::RunState;
 use controller::faults::{FaultPoint, FaultPoints};
 use futures_util::FutureExt;
 use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::crash::end;
-use crate::world::World;
+use crate::world::{World, champion, condition, targets};
 
 /// Stops for good after the status write that brings a server into this state.
 fn stopping_in(world: &World, state: &'static str, stopped: Arc<Notify>) -> FaultPoints {
@@ -76,4 +77,72 @@ async fn fault_38_killed_in_every_state_of_a_rollout_the_end_is_the_same() {
     for (state, end) in futures_util::future::join_all(ends).await {
         assert_eq!(end, whole, "killed in {state}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fault_38_killed_between_the_steps_of_a_canary_it_goes_on() {
+    let world = World::new().await;
+    wish_for_another(&world).await;
+    let canary =
+        json!({"strategy": "Canary", "canary": {"steps": [{"weight": 20, "holdSeconds": 30}]}});
+    world.edit("main", &json!({"rollout": canary})).await;
+    let stopped = Arc::new(Notify::new());
+    let first = world.start_with(stopping_in(&world, "Shifting", stopped.clone()));
+    tokio::time::timeout(crate::world::PATIENCE, stopped.notified())
+        .await
+        .expect("it takes its first step");
+    first.kill().await;
+    let second = world.start();
+    let shifting = world
+        .until("main", "the share is as it was", |status| {
+            targets(status).iter().any(|(_, weight)| *weight == 20)
+        })
+        .await;
+    let old = champion(&shifting);
+    let new = shifting.candidate.clone().unwrap().revision.unwrap();
+    world.report("main", &[(&old, 400, 0), (&new, 100, 0)]);
+    world.forward(31);
+    let after = world.until_serves("main", "v2").await;
+    assert_eq!(champion(&after), new);
+    second.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fault_38_killed_on_the_way_back_the_way_back_is_finished() {
+    let world = World::new().await;
+    wish_for_another(&world).await;
+    let before = world.status("main").await;
+    world
+        .edit("main", &json!({"rollout": {"rollbackWindowSeconds": 600}}))
+        .await;
+    let stopped = Arc::new(Notify::new());
+    let first = world.start_with(stopping_in(&world, "RollingBack", stopped.clone()));
+    let baking = world
+        .until("main", "it is watched", |status| {
+            condition(status, "RolledOut").is_some_and(|(_, reason)| reason == "Baking")
+        })
+        .await;
+    let uid = world.server("main").await.metadata.uid.unwrap();
+    world
+        .engine
+        .change_server(&uid, &champion(&baking), 0, |server| {
+            server.restarts = 3;
+            server.exit_code = Some(1);
+            server.state = RunState::Restarting;
+            server.url = None;
+        });
+    tokio::select! {
+        () = stopped.notified() => {}
+        // The way back may be one write, without a state between.
+        _ = world.until("main", "it is back", |status| champion(status) == champion(&before)) => {}
+    }
+    first.kill().await;
+    let second = world.start();
+    let after = world
+        .until("main", "the old one has all traffic", |status| {
+            targets(status) == [(champion(&before), 100)] && !status.rejected.is_empty()
+        })
+        .await;
+    assert_eq!(champion(&after), champion(&before));
+    second.end().await;
 }

@@ -9,12 +9,13 @@ use crate::probe::questions::RecordedAnswer;
 
 /// One question of each kind.
 fn set() -> QuestionSet {
-    let file = json!({"decisions": {
+    // As text: the order of questions counts.
+    let file = r#"{"decisions": {
         "topic": {"type": "choice", "instructions": "About?", "criteria": {"code": "a", "money": "b"}},
         "urgency": {"type": "score", "instructions": "How urgent?", "criteria": ["can wait", "soon", "now"]},
-        "asks": {"type": "noul", "instructions": "Is it a question?"},
-    }});
-    QuestionSet::new(Contract::import(file.to_string().as_bytes()).unwrap())
+        "asks": {"type": "noul", "instructions": "Is it a question?"}
+    }}"#;
+    QuestionSet::new(Contract::import(file.as_bytes()).unwrap())
 }
 
 fn right() -> Value {

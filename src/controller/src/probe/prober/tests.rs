@@ -137,7 +137,6 @@ async fn fault_27_answers_of_every_kind_are_bounded_and_named() {
     let cases = [
         (Fault::NotANumber, Reason::MalformedAnswers),
         (Fault::MalformedJson, Reason::MalformedAnswers),
-        (Fault::UnknownChoice, Reason::MalformedAnswers),
         (Fault::WrongKind, Reason::MalformedAnswers),
         (
             Fault::MissingId("risk".to_owned()),
