@@ -41,7 +41,7 @@ install_engine() {
 }
 
 clean() {
-    rm -f "$pid_file" "$socket" "$run/containerd/containerd.pid"
+    rm -f "$pid_file" "$socket" "$run/exec/containerd/containerd.pid" "$run/exec/containerd/"*.sock
     # What a killed engine left mounted below our own folder.
     awk -v below="$root/" 'index($2, below) == 1 { print $2 }' /proc/mounts | sort -r | while read -r mount; do
         umount -l "$mount" 2>/dev/null || true
@@ -65,7 +65,8 @@ start() {
         ip link set "$bridge" up
     }
     setsid dockerd --data-root "$root/data" --exec-root "$run/exec" --pidfile "$pid_file" \
-        --host "unix://$socket" --bridge "$bridge" --config-file "$root/daemon.json" ${RELAY_ENGINE_FLAGS:-} \
+        --host "unix://$socket" --bridge "$bridge" --config-file "$root/daemon.json" --max-download-attempts 2 \
+        ${RELAY_ENGINE_FLAGS:-} \
         >"$root/docker.log" 2>&1 </dev/null &
     local waited=0
     until answers; do

@@ -10,6 +10,7 @@ use controller::clock::SystemClock;
 use controller::faults::FaultPoints;
 use controller::fence::Fence;
 use controller::metrics::ControllerMetrics;
+use controller::reports::{HttpReports, NoReports, RevisionReader};
 use controller::{Controller, ControllerParts, Namespaces, NoTombstones};
 use files::Places;
 use prometheus::Registry;
@@ -22,9 +23,9 @@ use service::telemetry::{self, LogFormat, LogLevel, ProcessMetrics};
 use crate::ControllerFlags;
 use crate::cluster;
 use crate::ending::Servers;
-use crate::engine::LocalEngine;
+use crate::engine::{Beside, LocalEngine};
 use crate::engine_choice::{BackendName, Choice, ChosenBy};
-use crate::engine_settings::{EngineSettings, Whose};
+use crate::engine_settings::{EngineOf, EngineSettings};
 use crate::error::RelaydError;
 use crate::router_command::{build, environment};
 use crate::settings::{ClusterAddress, PREFIX, configuration_file, loopback, one, read_file};
@@ -38,6 +39,9 @@ struct ControllerSettings {
     kubeconfig: Option<PathBuf>,
     namespaces: Vec<String>,
     engine: EngineSettings,
+    /// A router whose report of revisions rollouts are judged by.
+    router_url: Option<String>,
+    router_token_file: Option<PathBuf>,
     admin_listen: Setting<ListenAddress>,
     log_format: LogFormat,
     log_level: LogLevel,
@@ -54,6 +58,8 @@ impl ControllerSettings {
             kubeconfig,
             namespace,
             engine,
+            router_url,
+            router_token_file,
             admin_listen,
             log_format,
             log_level,
@@ -66,6 +72,8 @@ impl ControllerSettings {
         let mut flags = BTreeMap::from([
             ("kubeconfig", one(kubeconfig)),
             ("namespace", namespace),
+            ("router_url", one(router_url)),
+            ("router_token_file", one(router_token_file)),
             ("admin_listen", one(admin_listen)),
             ("log_format", one(log_format)),
             ("log_level", one(log_level)),
@@ -77,7 +85,11 @@ impl ControllerSettings {
         Ok(Self {
             kubeconfig: layers.optional("kubeconfig")?.map(|setting| setting.value),
             namespaces: layers.list("namespace")?.value,
-            engine: EngineSettings::read(&mut layers, Whose::Controller)?,
+            engine: EngineSettings::read(&mut layers, EngineOf::Controller)?,
+            router_url: layers.optional("router_url")?.map(|setting| setting.value),
+            router_token_file: layers
+                .optional("router_token_file")?
+                .map(|setting| setting.value),
             admin_listen: layers.with_default("admin_listen", loopback(9737))?,
             log_format: layers.with_default("log_format", LogFormat::Text)?.value,
             log_level: layers.with_default("log_level", LogLevel::Info)?.value,
@@ -111,7 +123,10 @@ pub(crate) fn run(flags: ControllerFlags) -> Result<(), RelaydError> {
 }
 
 /// What models and servers live on. With the objects of a cluster it is the cluster, which is not reconciled yet.
-fn engine(settings: &EngineSettings) -> Result<Option<LocalEngine>, RelaydError> {
+fn engine(
+    settings: &EngineSettings,
+    reports: Arc<dyn RevisionReader>,
+) -> Result<Option<LocalEngine>, RelaydError> {
     let backend = settings.backend.unwrap_or(BackendName::Kubernetes);
     if backend == BackendName::Kubernetes {
         tracing::info!(
@@ -128,8 +143,11 @@ fn engine(settings: &EngineSettings) -> Result<Option<LocalEngine>, RelaydError>
         by: ChosenBy::Flag,
     };
     // What was deleted is known to the process with the store alone, so nothing is swept here.
-    let tombstones = Arc::new(NoTombstones);
-    let engine = LocalEngine::of(choice, settings, store.text.trim(), &places, tombstones)?;
+    let beside = Beside {
+        tombstones: Arc::new(NoTombstones),
+        reports,
+    };
+    let engine = LocalEngine::of(choice, settings, store.text.trim(), &places, beside)?;
     Ok(Some(engine))
 }
 
@@ -144,7 +162,11 @@ async fn reconcile(
         namespace: None,
     };
     let client = cluster::client(&address).await?;
-    let engine = engine(&settings.engine)?;
+    let reports: Arc<dyn RevisionReader> = match settings.router_url {
+        Some(url) => Arc::new(HttpReports::new(url, settings.router_token_file)),
+        None => Arc::new(NoReports),
+    };
+    let engine = engine(&settings.engine, reports)?;
     let namespaces = if settings.namespaces.is_empty() {
         vec![client.default_namespace().to_owned()]
     } else {

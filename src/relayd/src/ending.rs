@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use service::runtime::{Signal, Signals};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// Signals that may wait: a first and a second of each.
 const WAITING: usize = 4;
@@ -15,6 +15,7 @@ const WAITING: usize = 4;
 #[derive(Debug, Clone)]
 pub(crate) struct Ending {
     signals: mpsc::Sender<Signal>,
+    last: watch::Sender<Option<Signal>>,
     stop_servers: Arc<AtomicBool>,
     told: Arc<AtomicBool>,
 }
@@ -24,17 +25,19 @@ impl Ending {
     pub(crate) fn of_process() -> io::Result<(Self, Signals)> {
         let mut own = Signals::of_process()?;
         let (sender, receiver) = mpsc::channel(WAITING);
-        let forward = sender.clone();
+        let last = watch::Sender::new(None);
+        let (forward, heard) = (sender.clone(), last.clone());
         tokio::spawn(async move {
             loop {
                 let signal = own.next().await;
-                if forward.send(signal).await.is_err() {
-                    return;
-                }
+                heard.send_replace(Some(signal));
+                // What drains has ended: those who still end hear of it by `next`.
+                let _ = forward.try_send(signal);
             }
         });
         let ending = Self {
             signals: sender,
+            last,
             stop_servers: Arc::default(),
             told: Arc::default(),
         };
@@ -49,6 +52,21 @@ impl Ending {
         if !self.told.swap(true, Ordering::Relaxed) {
             // Full: it ends already.
             let _ = self.signals.try_send(Signal::Terminate);
+        }
+    }
+
+    /// The next signal of the process from now on. Cancel safe.
+    pub(crate) async fn next(&self) -> Signal {
+        let mut heard = self.last.subscribe();
+        heard.mark_unchanged();
+        loop {
+            // Its sender is this.
+            if heard.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            if let Some(signal) = *heard.borrow_and_update() {
+                return signal;
+            }
         }
     }
 

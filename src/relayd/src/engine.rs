@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::kinds::shared::SecretRef;
 use backend::docker::{self, Docker, Instance, Proxies};
 use backend::embedded::{Embedded, EmbeddedOptions, SecretFiles};
 use backend::{Action, Backend, BackendError, Ordinals, Owner, Question, RunState, ServerSeen};
+use controller::reports::RevisionReader;
 use controller::{Engine, Tombstones, UnclaimedOwners};
 use files::Places;
 use futures_util::FutureExt as _;
@@ -41,12 +43,20 @@ pub(crate) struct LocalEngine {
     pub(crate) docker: Option<Arc<Docker>>,
 }
 
+/// What reconcilers read beside the engine.
+#[derive(Debug)]
+pub(crate) struct Beside {
+    pub(crate) tombstones: Arc<dyn Tombstones>,
+    pub(crate) reports: Arc<dyn RevisionReader>,
+}
+
 impl LocalEngine {
     /// Decides which engine it is, keeps that with the objects, and puts it together.
     pub(crate) async fn choose(
         settings: &EngineSettings,
         store: &ObjectStore,
         places: &Places,
+        reports: Arc<dyn RevisionReader>,
     ) -> Result<Self, RelaydError> {
         let asked = RelaydError::start("read which back end is in use");
         let kept = store.backend().await.map_err(asked)?;
@@ -64,7 +74,11 @@ impl LocalEngine {
             "models and servers live there"
         );
         let tombstones = Arc::new(StoreTombstones(store.clone()));
-        Self::of(choice, settings, store.id(), places, tombstones)
+        let beside = Beside {
+            tombstones,
+            reports,
+        };
+        Self::of(choice, settings, store.id(), places, beside)
     }
 
     /// Puts the engine of a choice together.
@@ -73,7 +87,7 @@ impl LocalEngine {
         settings: &EngineSettings,
         store: &str,
         places: &Places,
-        tombstones: Arc<dyn Tombstones>,
+        beside: Beside,
     ) -> Result<Self, RelaydError> {
         let mut inside = None;
         let mut docker = None;
@@ -95,9 +109,9 @@ impl LocalEngine {
                 backend,
                 laya_image: settings.laya_image.clone(),
                 keep_trained: settings.keep_trained,
-                tombstones,
+                tombstones: beside.tombstones,
                 unclaimed: UnclaimedOwners::default(),
-                reports: Arc::new(controller::reports::NoReports),
+                reports: beside.reports,
             },
             inside,
             docker,
@@ -112,9 +126,13 @@ impl LocalEngine {
     ) -> Result<Value, BackendError> {
         match (&self.inside, &self.docker) {
             (Some(inside), _) => Ok(inside.import(folder, contract).await),
-            (None, _) => Err(BackendError::Failed {
+            (None, Some(docker)) => {
+                let image = &self.parts.laya_image;
+                docker.import(image, &folder, contract.as_deref()).await
+            }
+            (None, None) => Err(BackendError::Failed {
                 what: format!("import {}", folder.display()),
-                message: "this version imports folders into the embedded engine alone".to_owned(),
+                message: "there is no engine".to_owned(),
             }),
         }
     }
@@ -265,7 +283,7 @@ fn docker_options(store: &str, places: &Places) -> Result<docker::Options, Relay
     Ok(docker::Options {
         host: variable("DOCKER_HOST"),
         runtime_folder: std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from),
-        secrets: Arc::new(move |_, secret| secrets.read(secret).map_err(|error| error.to_string())),
+        secrets: Arc::new(move |_: &str, secret: &SecretRef| secrets.read(secret).map_err(|error| error.to_string())),
         proxies: Proxies {
             http: variable("HTTP_PROXY"),
             https: variable("HTTPS_PROXY"),

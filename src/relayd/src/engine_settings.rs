@@ -55,14 +55,14 @@ pub(crate) struct EngineSettings {
 
 impl EngineSettings {
     /// Of layers that have the flags. With `no_docker` it is the embedded one.
-    pub(crate) fn read(layers: &mut Layers, whose: Whose) -> Result<Self, ConfigError> {
+    pub(crate) fn read(layers: &mut Layers, of: EngineOf) -> Result<Self, ConfigError> {
         let backend: Option<Setting<BackendName>> = layers.optional("backend")?;
-        let no_docker = match whose {
-            Whose::Laptop => layers.with_default("no_docker", false)?.value,
-            Whose::Controller => false,
+        let no_docker = match of {
+            EngineOf::Laptop => layers.with_default("no_docker", false)?.value,
+            EngineOf::Controller => false,
         };
         let backend = match backend {
-            Some(backend) => Some(allowed(backend, whose, no_docker)?),
+            Some(backend) => Some(allowed(backend, of, no_docker)?),
             None if no_docker => Some(BackendName::Embedded),
             None => None,
         };
@@ -84,9 +84,9 @@ impl EngineSettings {
     }
 }
 
-/// Whose engine it is.
+/// EngineOf engine it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum EngineOf {
     /// One user's own: `relayd local`.
     Laptop,
     /// `relayd controller`.
@@ -95,11 +95,11 @@ pub(crate) enum Whose {
 
 fn allowed(
     backend: Setting<BackendName>,
-    whose: Whose,
+    of: EngineOf,
     no_docker: bool,
 ) -> Result<BackendName, ConfigError> {
     let reason = match backend.value {
-        BackendName::Kubernetes if whose == Whose::Laptop => {
+        BackendName::Kubernetes if of == EngineOf::Laptop => {
             "a laptop has docker or embedded; `relayd controller` reconciles a cluster"
         }
         BackendName::Docker if no_docker => "no_docker says the opposite; keep one of them",

@@ -53,7 +53,6 @@ pub(crate) struct With {
     pub(crate) allowed: Vec<Origin>,
     /// None: another process reconciles.
     pub(crate) engine: Option<LocalEngine>,
-    pub(crate) places: Places,
     pub(crate) ending: Ending,
 }
 
@@ -124,7 +123,6 @@ impl LocalObjects {
             fence,
             allowed,
             engine,
-            places,
             ending,
         } = with;
         let Self {
@@ -156,7 +154,7 @@ impl LocalObjects {
             runtime.spawn("controller", controller.run(shutdown.clone()));
         }
         let observed = observed(runtime, &client, engine.as_ref());
-        let daemon = Daemon::new(client.clone(), store.clone(), engine, places, ending);
+        let daemon = Daemon::new(client.clone(), store.clone(), engine, ending);
         let calls = daemon.routes();
         let served =
             |caller| router_beside(store.service(), caller, shutdown.clone(), calls.clone());

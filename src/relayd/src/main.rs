@@ -149,6 +149,13 @@ struct ControllerFlags {
     namespace: Vec<String>,
     #[command(flatten)]
     engine: EngineFlags,
+    /// A router that reports what it measures of each revision, for canaries and the watch after a rollout; for example
+    /// http://127.0.0.1:8737 [default: none: such rollouts pause]
+    #[arg(long, value_name = "URL")]
+    router_url: Option<String>,
+    /// A line `<name> <token>` of that router's --internal-token-file [default: none]
+    #[arg(long, value_name = "FILE")]
+    router_token_file: Option<String>,
     /// Address of /metrics, /livez and /readyz [default: 127.0.0.1:9737, or a free port if that is taken]
     #[arg(long, value_name = "IP:PORT")]
     admin_listen: Option<String>,

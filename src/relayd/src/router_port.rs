@@ -131,17 +131,50 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_port_that_becomes_free_is_taken() {
-        let holder = bind(ListenAddress(([127, 0, 0, 1], 0).into()), PortTaken::Refuse)
-            .await
-            .unwrap();
+    async fn a_port_that_becomes_free_is_taken_served_and_announced() {
+        use axum::routing::get;
+        use service::runtime::{Phase, ShutdownTrigger};
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+        let home = tempfile::tempdir().unwrap();
+        let places = files::Places {
+            relay: home.path().join("home"),
+            agent: home.path().join("agent"),
+        };
+        let mut own = crate::local_home::LocalHome::take(places.clone()).unwrap();
+        let holder = bind(
+            ListenAddress(([127, 0, 0, 1], 0).into()),
+            PortTaken::Refuse,
+        )
+        .await
+        .unwrap();
         let wanted = ListenAddress(holder.local_addr().unwrap());
-        let comeback = tokio::spawn(Comeback { wanted }.free());
-        tokio::task::yield_now().await;
-        assert!(!comeback.is_finished());
+        let elsewhere = ([127, 0, 0, 1], 1).into();
+        let announcement = own.announce(elsewhere, None).unwrap();
+        let (trigger, shutdown) = ShutdownTrigger::new();
+        let app = Router::new().route("/", get(|| async { "here" }));
+        let suppressed = IntCounter::new("a", "b").unwrap();
+        let comeback = Comeback { wanted };
+        let running = tokio::spawn(comeback.run(app, Some(announcement), suppressed, shutdown));
+        let endpoint = || std::fs::read_to_string(places.endpoint()).unwrap();
+        assert!(endpoint().contains("127.0.0.1:1\""), "{}", endpoint());
         drop(holder);
-        let taken = tokio::time::timeout(Duration::from_secs(30), comeback);
-        let taken = taken.await.unwrap().unwrap();
-        assert_eq!(taken.local_addr().unwrap(), wanted.0);
+        let asked = async {
+            loop {
+                if let Ok(mut stream) = tokio::net::TcpStream::connect(wanted.0).await {
+                    let request = b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+                    stream.write_all(request).await.unwrap();
+                    let mut answer = String::new();
+                    stream.read_to_string(&mut answer).await.unwrap();
+                    return answer;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let answer = tokio::time::timeout(Duration::from_secs(30), asked).await;
+        assert!(answer.unwrap().ends_with("here"));
+        assert!(endpoint().contains(&wanted.to_string()), "{}", endpoint());
+        trigger.advance(Phase::Draining);
+        running.await.unwrap();
     }
 }

@@ -10,7 +10,7 @@ use service::listen::ListenAddress;
 use service::telemetry::{LogFormat, LogLevel};
 
 use crate::RouterFlags;
-use crate::engine_settings::{EngineFlags, EngineSettings, Whose};
+use crate::engine_settings::{EngineFlags, EngineOf, EngineSettings};
 use crate::error::RelaydError;
 
 pub(crate) const PREFIX: &str = "RELAYD_";
@@ -305,7 +305,7 @@ fn engine(layers: &mut Layers, is_local: bool) -> Result<Option<EngineSettings>,
     if !is_local {
         return Ok(None);
     }
-    let settings = EngineSettings::read(layers, Whose::Laptop)?;
+    let settings = EngineSettings::read(layers, EngineOf::Laptop)?;
     let is_off = layers.with_default("no_controller", false)?.value;
     Ok((!is_off).then_some(settings))
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use controller::reports::InProcessReports;
 use prometheus::Registry;
 use router::servers::{BreakerRule, Embedded, ServerMetrics, Servers, Target};
 use router::{ActivePolicy, METRICS_PREFIX, PolicyInForce, RouterMetrics, RouterParts, Service};
@@ -104,7 +105,10 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
     };
     let engine = match (&objects, &home, &settings.engine) {
         (Some(objects), Some(home), Some(settings)) => {
-            Some(LocalEngine::choose(settings, objects.store(), &home.places).await?)
+            let servers = servers.clone();
+            let reports = Arc::new(InProcessReports(move || servers.report()));
+            let store = objects.store();
+            Some(LocalEngine::choose(settings, store, &home.places, reports).await?)
         }
         _ => None,
     };
@@ -149,7 +153,6 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
                 fence: home.fence(),
                 allowed: settings.allow_origin.clone(),
                 engine: engine.clone(),
-                places: home.places.clone(),
                 ending: ending.clone(),
             };
             Some(objects.start(&mut runtime, &metrics.process, with)?)
@@ -249,12 +252,17 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
     if admin_address.port() != wanted.0.port() && wanted.0.port() != 0 {
         tracing::warn!(%wanted, taken = %admin_address, "admin port was taken, a free one is used");
     }
-    let ended = runtime.run().await;
-    let at_once = matches!(ended, Err(RuntimeError::Interrupted { .. }));
+    let mut ended = runtime.run().await;
     // The router has no request any more that they could answer, and nothing repairs what stops.
-    if !at_once && let Some(engine) = engine {
-        engine.end(ending.servers()).await;
+    if !matches!(ended, Err(RuntimeError::Interrupted { .. }))
+        && let Some(engine) = engine
+    {
+        tokio::select! {
+            () = engine.end(ending.servers()) => {}
+            signal = ending.next() => ended = Err(RuntimeError::Interrupted { signal }),
+        }
     }
+    let at_once = matches!(ended, Err(RuntimeError::Interrupted { .. }));
     if !at_once && let Err(error) = store.close(CLOSE_DEADLINE).await {
         tracing::warn!(%error, "not everything that waited for the store was written");
     }

@@ -23,6 +23,8 @@ use crate::watch::Watch;
 
 /// Bytes that are read, written and hashed at a time.
 pub(crate) const PIECE: usize = 256 << 10;
+/// Bytes after which what was written is sent to the disk.
+const FLUSH_BYTES: u64 = 32 << 20;
 /// How long small reads are gathered before they are written.
 const GATHERING: Duration = Duration::from_millis(250);
 /// Pieces that may wait for the hashing thread.
@@ -65,23 +67,35 @@ fn once(
     watch: &Arc<Watch>,
 ) -> Result<(), TaskError> {
     let part = Part::open(path, file.size)?;
+    let flushed = part
+        .file
+        .try_clone()
+        .map_err(|source| TaskError::io("make", path, source))?;
     let found = std::thread::scope(|scope| {
         let (pieces, hashed) = sync_channel(WAITING);
         let (empty, spare) = sync_channel(WAITING + 2);
+        let (flush, asked) = sync_channel(1);
         let hasher = scope.spawn(move || hash(&hashed, &empty));
+        let flusher = scope.spawn(move || keep_flushing(&flushed, &asked));
         let mut filling = Filling {
             part,
             file,
             watch,
             pieces,
             spare,
+            flush,
+            unflushed: 0,
         };
         let filled = filling.fill(origin);
         watch.hang_up();
-        // Ends the hasher.
+        // Ends the other two.
         drop(filling);
         let digest = hasher.join().unwrap_or_default();
-        filled.map(|()| digest)
+        let on_disk = flusher.join().unwrap_or(Ok(()));
+        filled?;
+        // An error that was told once is not told again by the sync before the publication.
+        on_disk.map_err(|source| TaskError::io("sync", path, source))?;
+        Ok(digest)
     })?;
     if found == file.sha256 {
         Ok(())
@@ -92,6 +106,14 @@ fn once(
             got: found,
         })
     }
+}
+
+/// Sends what was written to the disk while more comes, so that the sync before the publication has little left to do.
+fn keep_flushing(file: &File, asked: &Receiver<()>) -> io::Result<()> {
+    while asked.recv().is_ok() {
+        file.sync_data()?;
+    }
+    Ok(())
 }
 
 /// What the hashing thread is told.
@@ -124,6 +146,8 @@ struct Filling<'a> {
     watch: &'a Arc<Watch>,
     pieces: SyncSender<Piece>,
     spare: Receiver<Vec<u8>>,
+    flush: SyncSender<()>,
+    unflushed: u64,
 }
 
 impl Filling<'_> {
@@ -217,7 +241,7 @@ impl Filling<'_> {
                 Ok(count) => {
                     self.watch.heard(count as u64);
                     filled += count;
-                    if filled >= into.len() / 2 || began.elapsed() >= GATHERING {
+                    if began.elapsed() >= GATHERING {
                         break;
                     }
                 }
@@ -245,6 +269,11 @@ impl Filling<'_> {
         let written = self.part.file.write_all(&piece);
         written.map_err(|source| TaskError::io("write", &self.part.path, source))?;
         self.part.length += count;
+        self.unflushed += count;
+        // Where it still works on the last one, the next piece asks again.
+        if self.unflushed >= FLUSH_BYTES && self.flush.try_send(()).is_ok() {
+            self.unflushed = 0;
+        }
         self.watch.moved(count);
         self.hand_on(Piece::Bytes(piece));
         self.watch.passed(&Step::Received {

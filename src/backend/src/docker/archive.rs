@@ -10,7 +10,7 @@ const MAX_NAME: usize = 100;
 /// A file that cannot be packed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no name of a staged file: 1 to 100 characters without `/`, and not `.` or `..`")]
-pub(super) struct BadName(String);
+pub(super) struct BadName(pub(super) String);
 
 /// Packs files, each readable and, for `secret` ones, by their owner alone.
 pub(super) fn pack<'a>(
@@ -35,6 +35,46 @@ pub(super) fn pack<'a>(
     Ok(out)
 }
 
+/// Longest first part of a path that does not fit the first field.
+const MAX_PREFIX: usize = 155;
+
+/// The head of a file of a folder, by its path with `/` between the parts. Its content follows, then [`padding`].
+pub(super) fn folder_header(path: &str, size: u64) -> Result<[u8; BLOCK], BadName> {
+    let bad = || BadName(path.to_owned());
+    let size = usize::try_from(size).map_err(|_| bad())?;
+    if path.len() <= MAX_NAME {
+        return Ok(header(path, size, 0o444));
+    }
+    // Cut at the last `/` that leaves a name that fits.
+    let cut = path
+        .char_indices()
+        .filter(|(at, c)| *c == '/' && path.len() - at - 1 <= MAX_NAME && *at <= MAX_PREFIX)
+        .map(|(at, _)| at)
+        .next()
+        .ok_or_else(bad)?;
+    let mut block = header(&path[cut + 1..], size, 0o444);
+    block[345..345 + cut].copy_from_slice(&path.as_bytes()[..cut]);
+    sum(&mut block);
+    Ok(block)
+}
+
+/// What follows a content of so many bytes.
+pub(super) fn padding(size: u64) -> Vec<u8> {
+    let over = usize::try_from(size % BLOCK as u64).unwrap_or(0);
+    vec![0; if over == 0 { 0 } else { BLOCK - over }]
+}
+
+/// What follows the last file.
+pub(super) fn folder_end() -> Vec<u8> {
+    vec![0; 2 * BLOCK]
+}
+
+fn sum(block: &mut [u8; BLOCK]) {
+    block[148..156].copy_from_slice(b"        ");
+    let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
+    block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+}
+
 fn header(name: &str, size: usize, mode: u32) -> [u8; BLOCK] {
     let mut block = [0_u8; BLOCK];
     let mut put = |at: usize, bytes: &[u8]| block[at..at + bytes.len()].copy_from_slice(bytes);
@@ -44,11 +84,9 @@ fn header(name: &str, size: usize, mode: u32) -> [u8; BLOCK] {
     put(116, format!("{USER:07o}\0").as_bytes());
     put(124, format!("{size:011o}\0").as_bytes());
     put(136, format!("{:011o}\0", 0).as_bytes());
-    put(148, b"        ");
     put(156, b"0");
     put(257, b"ustar\x0000");
-    let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
-    block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    sum(&mut block);
     block
 }
 

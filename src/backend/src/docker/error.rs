@@ -99,6 +99,8 @@ pub(super) fn start_reason(message: &str) -> Option<Reason> {
 pub(super) fn pull_reason(status: u16, message: &str) -> Reason {
     let text = message.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    // What the registry answered is worth more than what the engine makes of it.
+    let status = registry_status(&text).unwrap_or(status);
     // Names of things come first: “denied” is said of repositories that are not there, too.
     if has(&["no space left on device", "disk quota exceeded"]) {
         Reason::NoSpace
@@ -110,7 +112,11 @@ pub(super) fn pull_reason(status: u16, message: &str) -> Reason {
         "cannot be used on this platform",
     ]) {
         Reason::ImagePlatformMismatch
-    } else if status == 429 || has(&["toomanyrequests", "too many requests", "rate limit"]) {
+    } else if matches!(status, 401 | 403) {
+        Reason::ImagePullUnauthorized
+    } else if matches!(status, 429 | 502..=504)
+        || has(&["toomanyrequests", "too many requests", "rate limit"])
+    {
         Reason::ImagePullBusy
     } else if has(&[
         "unauthorized",
@@ -125,6 +131,8 @@ pub(super) fn pull_reason(status: u16, message: &str) -> Reason {
         Reason::ImagePullUnauthorized
     } else if has(&[
         "manifest unknown",
+        "unknown blob",
+        "blob unknown",
         "not found",
         "name unknown",
         "name_unknown",
@@ -145,6 +153,12 @@ pub(super) fn pull_reason(status: u16, message: &str) -> Reason {
     } else {
         Reason::ImagePullInterrupted
     }
+}
+
+/// The status in “error parsing HTTP 404 response body”, which is said of answers without a body that can be read.
+fn registry_status(text: &str) -> Option<u16> {
+    let (_, rest) = text.split_once("error parsing http ")?;
+    rest.split(' ').next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -233,6 +247,16 @@ mod tests {
                 "image operating system \"windows\" cannot be used on this platform",
                 Reason::ImagePlatformMismatch,
             ),
+            (
+                0,
+                "error pulling image configuration: download failed after attempts=1: unknown blob",
+                Reason::ImageNotFound,
+            ),
+            (
+                0,
+                "error pulling image configuration: download failed after attempts=6: unexpected EOF",
+                Reason::ImagePullInterrupted,
+            ),
             (500, "unexpected EOF", Reason::ImagePullInterrupted),
             (
                 500,
@@ -243,6 +267,21 @@ mod tests {
                 500,
                 "write /var/lib/docker/tmp/GetImageBlob1: no space left on device",
                 Reason::NoSpace,
+            ),
+            (
+                500,
+                "error parsing HTTP 404 response body: unexpected end of JSON input: \"\"",
+                Reason::ImageNotFound,
+            ),
+            (
+                500,
+                "error parsing HTTP 429 response body: invalid character 's' looking for beginning of value: \"slow down\"",
+                Reason::ImagePullBusy,
+            ),
+            (
+                500,
+                "error parsing HTTP 403 response body: no error details found in HTTP response body: \"{}\"",
+                Reason::ImagePullUnauthorized,
             ),
             (429, "", Reason::ImagePullBusy),
             (404, "", Reason::ImageNotFound),

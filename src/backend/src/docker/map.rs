@@ -3,7 +3,8 @@
 use api::label;
 use api::reason::Reason;
 use bollard::models::{
-    ContainerInspectResponse, ContainerState, ContainerStateStatusEnum as Status,
+    ContainerCreateBody, ContainerInspectResponse, ContainerState,
+    ContainerStateStatusEnum as Status,
 };
 use jiff::Timestamp;
 
@@ -119,6 +120,19 @@ pub(super) fn compare(renderer: &Renderer, seen: &Seen, wanted: Option<&ServerSp
         hash_matches: current.then(|| hash(rendered.labels.as_ref()) == hash(Some(&seen.labels))),
         tampered: tampered(&rendered, &seen.inspected, depth),
     }
+}
+
+/// Whether a replica was made by this version of the program from something else than what is rendered now: a grace, an
+/// image's id, a GPU, none of which makes a revision.
+pub(super) fn outdated(seen: &Seen, wanted: &ContainerCreateBody) -> bool {
+    let current = seen
+        .made_from()
+        .is_some_and(|spec| spec.inputs.render_version == RENDER_VERSION);
+    let hash = wanted
+        .labels
+        .as_ref()
+        .and_then(|labels| labels.get(label::SPEC_HASH));
+    current && hash != seen.labels.get(label::SPEC_HASH)
 }
 
 /// A replica. `last_exit` is how it ended before the engine started it again, where that was seen; `log_tail` is asked for

@@ -200,7 +200,7 @@ pub(super) fn taken(what: &str, name: &str, holder: &str) -> BackendError {
 }
 
 /// 16 hex digits.
-fn random_uid() -> Result<String, BackendError> {
+pub(super) fn random_uid() -> Result<String, BackendError> {
     let mut bytes = [0_u8; 8];
     getrandom::fill(&mut bytes).map_err(|error| BackendError::Failed {
         what: "make the uid of a volume".to_owned(),

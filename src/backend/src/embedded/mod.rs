@@ -209,15 +209,21 @@ impl Embedded {
                 state.each(owner, revision, ordinals, remove);
                 Ok(())
             }
-            Action::RunTask(spec) => Err(BackendError::Refused {
-                what: format!("task {}", spec.key),
-                reason: Reason::TrainingUnsupported,
-                message:
-                    "the embedded engine runs fetch, verify and prune; for others use Docker: \
-                          `relayctl up --backend docker`"
-                        .to_owned(),
-            }),
-            Action::StopTask { .. } | Action::DeleteTask { .. } => Ok(()),
+            Action::RunTask(spec) => {
+                if state.has_task(owner, &spec.key) {
+                    return Ok(());
+                }
+                let work = task::work(&self.0.options, spec)?;
+                state.start(owner, &spec.key, work, self.watcher(owner))
+            }
+            Action::StopTask { task, .. } => {
+                state.stop_task(owner, task);
+                Ok(())
+            }
+            Action::DeleteTask { task } => {
+                state.delete_task(owner, task);
+                Ok(())
+            }
             // The models of others may lie in it, so it stays; what a model leaves is pruned.
             Action::DeleteVolume { .. } => Ok(()),
         }

@@ -99,8 +99,7 @@ pub(super) fn of_spec(
     let wished = usize::try_from(serving.threads).unwrap_or(0);
     let threads = if wished > 0 { Some(wished) } else { threads };
     given.extend(threads.map(|threads| ("LAYA_THREADS", threads.to_string())));
-    let contract = spec.inputs.contract.clone();
-    given.extend(contract.map(|contract| ("LAYA_CONTRACT", contract)));
+    // The contract is not demanded here: a person may have said it of a checkpoint that names none.
     // No variable of this process reaches in here.
     let (values, _) = Values::new(given, std::iter::empty::<(String, String)>());
     let extras = Extras {
@@ -148,7 +147,7 @@ mod tests {
             settings.loading.expect_digest,
             Some(wanted.inputs.digest.clone())
         );
-        assert_eq!(settings.loading.contract, wanted.inputs.contract);
+        assert_eq!(settings.loading.contract, None);
         // What the object says of threads wins.
         wanted.inputs.serving.threads = 2;
         let (settings, _) = of_spec(&wanted, folder, Some(1)).unwrap();

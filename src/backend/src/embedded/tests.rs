@@ -11,7 +11,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::*;
-use crate::observed::{RunState, ServerSeen};
+use crate::action::{Network, StagedFile, TaskArguments, TaskKey, TaskSpec, Writes};
+use crate::observed::{RunState, ServerSeen, TaskSeen};
 use crate::revision::{RENDER_VERSION, RevisionInputs};
 
 /// Longest wait for anything.
@@ -334,4 +335,162 @@ async fn what_it_cannot_do_is_refused_with_its_reason() {
         .await;
     assert_eq!(world.seen().await.volumes.len(), 1);
     assert!(world.home.path().join("models").is_dir());
+}
+
+fn fetch(attempt: u32, words: &[&str]) -> TaskSpec {
+    use api::label::Task;
+    let arguments = ["fetch", "--models", "/data/models"].into_iter();
+    let arguments = arguments.chain(words.iter().copied()).map(str::to_owned);
+    TaskSpec {
+        key: TaskKey {
+            task: Task::Fetch,
+            attempt,
+        },
+        image: String::new(),
+        arguments: TaskArguments(arguments.collect()),
+        volumes: vec![(VolumeRole::Models, Writes::Yes)],
+        network: Network::Egress,
+        files: Vec::new(),
+        secrets: Vec::new(),
+        memory_bytes: 0,
+        gpu: None,
+        deadline_seconds: 60,
+    }
+}
+
+async fn ended(world: &World, key: &TaskKey) -> TaskSeen {
+    let began = Instant::now();
+    loop {
+        let seen = world.seen().await;
+        if let Some(task) = seen.task(key)
+            && task.state == RunState::Exited
+        {
+            return task.clone();
+        }
+        assert!(began.elapsed() < PATIENCE, "{seen:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_runs_once_says_how_it_ended_and_is_forgotten_when_told() {
+    let world = World::new();
+    let from = world.home.path().join("from");
+    write_random(&from, Shape::Tiny, 9).unwrap();
+    let digest = inspect(&from, None).unwrap().digest.unwrap();
+    let task = fetch(
+        1,
+        &["--from-dir", from.to_str().unwrap(), "--digest", &digest],
+    );
+    world.apply(Action::RunTask(Box::new(task.clone()))).await;
+    world.apply(Action::RunTask(Box::new(task.clone()))).await;
+    let done = ended(&world, &task.key).await;
+    assert_eq!(done.exit_code, Some(0), "{done:?}");
+    let result = done.result.unwrap();
+    assert_eq!(result["digest"], digest.as_str(), "{result:#}");
+    assert_eq!(result["present"], false);
+    let folder = digest.replace(':', "-");
+    assert!(world.engine.models().join(&folder).is_dir());
+    assert_eq!(world.seen().await.tasks.len(), 1);
+    let view = world.engine.view().unwrap();
+    assert_eq!(view.published[0].digest.to_string(), digest);
+    let store = std::fs::read_to_string(world.engine.models().join(".store.json")).unwrap();
+    assert!(store.contains("0123456789ab"), "{store}");
+
+    // What was published serves.
+    let spec = world.spec_of(&folder, &world.engine.models().join(&folder));
+    world.ensure(&spec).await;
+    world.ready(&spec).await;
+
+    world
+        .apply(Action::DeleteTask {
+            task: task.key.clone(),
+        })
+        .await;
+    assert!(world.seen().await.tasks.is_empty());
+    // The next attempt finds it, and a wrong digest is refused with the code of the page.
+    let again = fetch(
+        2,
+        &["--from-dir", from.to_str().unwrap(), "--digest", &digest],
+    );
+    world.apply(Action::RunTask(Box::new(again.clone()))).await;
+    assert_eq!(
+        ended(&world, &again.key).await.result.unwrap()["present"],
+        true
+    );
+    let other = format!("sha256:{}", "1".repeat(64));
+    let wrong = fetch(
+        3,
+        &["--from-dir", from.to_str().unwrap(), "--digest", &other],
+    );
+    world.apply(Action::RunTask(Box::new(wrong.clone()))).await;
+    let refused = ended(&world, &wrong.key).await;
+    assert_eq!(refused.exit_code, Some(3), "{refused:?}");
+    assert_eq!(refused.result.unwrap()["reason"], "DigestMismatch");
+    assert!(refused.log_tail.contains("RESULT"), "{}", refused.log_tail);
+    world.engine.close(Duration::from_secs(5)).await;
+}
+
+#[tokio::test]
+async fn a_task_is_given_its_files_and_secrets_and_leaves_none() {
+    use api::kinds::shared::SecretRef;
+    let world = World::new();
+    let manifest = br#"{"baseUrl": "http://127.0.0.1:9/", "files": [{"path": "config.json", "size": 1, "sha256": "HASH"}]}"#;
+    let manifest = String::from_utf8_lossy(manifest).replace("HASH", &"0".repeat(64));
+    let words = [
+        "--manifest",
+        "/run/relay/manifest.json",
+        "--auth-file",
+        "/run/secrets/relay/auth",
+    ];
+    let mut task = fetch(1, &words);
+    task.files.push(StagedFile {
+        name: "manifest.json".to_owned(),
+        content: manifest.into_bytes(),
+    });
+    let secret = SecretRef {
+        name: "hub".to_owned(),
+        key: "token".to_owned(),
+    };
+    task.secrets.push((secret, "auth".to_owned()));
+    let run = Action::RunTask(Box::new(task.clone()));
+    let error = world.engine.apply(&world.owner, &run).await.unwrap_err();
+    assert_eq!(error.reason(), Some(Reason::SecretMissing), "{error}");
+    let folder = world.home.path().join("secrets/hub");
+    std::fs::create_dir_all(&folder).unwrap();
+    files::write_whole(&folder.join("token"), b"s3cret", files::PRIVATE).unwrap();
+    world.apply(run).await;
+    // Nobody listens at that address.
+    let cut = ended(&world, &task.key).await;
+    assert_eq!(cut.exit_code, Some(6), "{cut:?}");
+    assert!(!format!("{cut:?}").contains("s3cret"));
+    let scratch = world.home.path().join("scratch");
+    assert_eq!(std::fs::read_dir(scratch).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn tasks_of_others_are_refused() {
+    use api::label::Task;
+    let world = World::new();
+    for task in [Task::Train, Task::Score, Task::Compare, Task::GpuCheck] {
+        let mut spec = fetch(1, &[]);
+        spec.key.task = task;
+        let run = Action::RunTask(Box::new(spec));
+        let error = world.engine.apply(&world.owner, &run).await.unwrap_err();
+        assert_eq!(
+            error.reason(),
+            Some(Reason::TrainingUnsupported),
+            "{task:?}"
+        );
+    }
+    let mut foreign = fetch(1, &["--oci", "x"]);
+    foreign.volumes = vec![(
+        VolumeRole::Foreign {
+            name: "other".to_owned(),
+        },
+        Writes::No,
+    )];
+    let run = Action::RunTask(Box::new(foreign));
+    let error = world.engine.apply(&world.owner, &run).await.unwrap_err();
+    assert_eq!(error.reason(), Some(Reason::InvalidSpec));
 }

@@ -43,7 +43,10 @@ pub(crate) fn docker_at(host: &str, arguments: &[&str]) -> Output {
 /// 12 hex digits that no other run has.
 fn random_instance() -> String {
     let uuid = std::fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap();
-    uuid.chars().filter(char::is_ascii_hexdigit).take(12).collect()
+    uuid.chars()
+        .filter(char::is_ascii_hexdigit)
+        .take(12)
+        .collect()
 }
 
 /// A back end under test.
@@ -120,8 +123,14 @@ impl Run {
     /// The models volume is there.
     pub(crate) async fn with_models(&self, owner: &Owner) {
         let role = VolumeRole::Models;
-        self.done(owner, Action::EnsureVolume { role, size_bytes: 0 })
-            .await;
+        self.done(
+            owner,
+            Action::EnsureVolume {
+                role,
+                size_bytes: 0,
+            },
+        )
+        .await;
     }
 
     pub(crate) async fn observe(&self, owner: &Owner) -> Observed {
@@ -210,7 +219,11 @@ impl Run {
                 left.extend(text.lines().map(|id| (kind, id.to_owned())));
             }
         }
-        left.sort_by_key(|(kind, _)| ["container", "volume", "network"].iter().position(|k| k == kind));
+        left.sort_by_key(|(kind, _)| {
+            ["container", "volume", "network"]
+                .iter()
+                .position(|k| k == kind)
+        });
         left.dedup();
         left
     }
@@ -327,14 +340,20 @@ pub(crate) fn status(url: &str, path: &str) -> u16 {
         .args(["--write-out", "%{http_code}", &format!("{url}{path}")])
         .output()
         .unwrap();
-    String::from_utf8_lossy(&output.stdout).trim().parse().unwrap_or(0)
+    String::from_utf8_lossy(&output.stdout)
+        .trim()
+        .parse()
+        .unwrap_or(0)
 }
 
 /// Waits until a path of a server answers 200.
 pub(crate) async fn answers(url: &str, path: &str) {
     let started = Instant::now();
     while status(url, path) != 200 {
-        assert!(started.elapsed() < PATIENCE, "{url}{path} never answered 200");
+        assert!(
+            started.elapsed() < PATIENCE,
+            "{url}{path} never answered 200"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -7,6 +7,7 @@ mod broken;
 mod engine;
 mod gone;
 mod harness;
+mod image;
 mod limits;
 mod pulls;
 mod servers;

@@ -34,7 +34,10 @@ async fn a_replica_is_made_as_rendered_serves_and_goes() {
     let room = observed.room.unwrap();
     assert_eq!(room.ours_bytes, 128 << 20);
     assert!(room.engine_bytes > 1 << 30 && room.available_bytes.is_some());
-    assert_eq!(run.docker.owners().await.unwrap(), [main.clone()]);
+    assert_eq!(
+        run.docker.owners().await.unwrap(),
+        std::slice::from_ref(&main)
+    );
 
     let child = Child::Server {
         revision: spec.revision.clone(),
@@ -49,9 +52,15 @@ async fn a_replica_is_made_as_rendered_serves_and_goes() {
         grace_seconds: 10,
     };
     run.done(&main, stop).await;
-    let stopped = run.server(&main, 1, |server| server.state == RunState::Exited).await;
+    let stopped = run
+        .server(&main, 1, |server| server.state == RunState::Exited)
+        .await;
     assert_eq!((stopped.exit_code, stopped.url), (Some(0), None));
-    assert!(stopped.log_tail.contains("draining"), "{}", stopped.log_tail);
+    assert!(
+        stopped.log_tail.contains("draining"),
+        "{}",
+        stopped.log_tail
+    );
     assert_eq!(run.observe(&main).await.servers.len(), 2, "it is kept");
 
     let delete = Action::DeleteServer {
@@ -60,7 +69,8 @@ async fn a_replica_is_made_as_rendered_serves_and_goes() {
         grace_seconds: 10,
     };
     run.done(&main, delete.clone()).await;
-    run.until(&main, |seen| seen.servers.is_empty().then_some(())).await;
+    run.until(&main, |seen| seen.servers.is_empty().then_some(()))
+        .await;
     run.done(&main, delete).await;
     run.assert_nothing_runs();
 }
@@ -116,7 +126,14 @@ async fn another_process_adopts_what_runs_and_finds_the_new_port_after_a_restart
 
     // Something else takes the old port meanwhile, so that it must change.
     run.told(&["stop", "--time", "5", &name]);
-    let port = before.url.as_deref().unwrap().rsplit_once(':').unwrap().1.to_owned();
+    let port = before
+        .url
+        .as_deref()
+        .unwrap()
+        .rsplit_once(':')
+        .unwrap()
+        .1
+        .to_owned();
     let taken = std::net::TcpListener::bind(format!("127.0.0.1:{port}")).unwrap();
     other.done(&main, ensure(&spec, &[0])).await;
     let after = other.server(&main, 0, |server| server.url.is_some()).await;
@@ -150,9 +167,20 @@ async fn fault_14_a_tampered_replica_is_seen_and_made_anew() {
     run.done(&main, ensure(&spec, &[0])).await;
     let name = run.name(&main, &spec, 0);
     let id = run.told(&["inspect", "--format", "{{.Id}}", &name]);
-    run.told(&["update", "--memory", "128m", "--memory-swap", "256m", "--restart", "always", &name]);
+    run.told(&[
+        "update",
+        "--memory",
+        "128m",
+        "--memory-swap",
+        "256m",
+        "--restart",
+        "always",
+        &name,
+    ]);
     run.told(&["network", "connect", "bridge", &name]);
-    let seen = run.server(&main, 0, |server| !server.tampered.is_empty()).await;
+    let seen = run
+        .server(&main, 0, |server| !server.tampered.is_empty())
+        .await;
     assert_eq!(seen.tampered, ["memory", "network", "restartPolicy"]);
     run.done(&main, ensure(&spec, &[0])).await;
     let repaired = run
@@ -166,7 +194,8 @@ async fn fault_14_a_tampered_replica_is_seen_and_made_anew() {
     // Stopped and removed by hand: there again.
     run.told(&["rm", "--force", &name]);
     run.done(&main, ensure(&spec, &[0])).await;
-    run.server(&main, 0, |server| server.state == RunState::Running).await;
+    run.server(&main, 0, |server| server.state == RunState::Running)
+        .await;
     let recreate = Action::RecreateServer {
         server: Box::new(spec.clone()),
         ordinal: 0,
@@ -179,7 +208,8 @@ async fn fault_14_a_tampered_replica_is_seen_and_made_anew() {
         (!now.is_empty() && now != id).then_some(())
     })
     .await;
-    run.server(&main, 0, |server| server.state == RunState::Running).await;
+    run.server(&main, 0, |server| server.state == RunState::Running)
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -189,7 +219,11 @@ async fn fault_14_a_lost_volume_is_not_made_anew_in_silence() {
     let main = owner(Kind::LayaServer, "main");
     let spec = server(&fault_image(), "64Mi");
     let refused = run.act(&main, ensure(&spec, &[0])).await.unwrap_err();
-    assert_eq!(refused.reason(), Some(api::reason::Reason::VolumeLost), "{refused}");
+    assert_eq!(
+        refused.reason(),
+        Some(api::reason::Reason::VolumeLost),
+        "{refused}"
+    );
     run.with_models(&main).await;
     let first = run.observe(&main).await.volumes.remove(0);
     run.told(&["volume", "rm", &first.name]);

@@ -2,14 +2,37 @@
 //! is worse.
 
 mod action;
+mod available;
+mod conditions;
+mod cut;
+mod deadline;
+mod device;
 mod documents;
+mod external;
+mod facts;
 mod failed;
+mod history;
+mod image;
 mod inputs;
 mod numbers;
 mod observation;
 mod observe;
 mod plan;
+mod probed;
 mod reconciler;
+mod recover;
+mod repair;
+mod replicas;
+mod requeue;
+mod restarts;
+mod revision;
+mod rollout;
+mod sweep;
+#[cfg(test)]
+mod tests;
+mod traffic;
+mod view;
+mod wish;
 
 pub use action::{Action, document_name};
 pub use documents::{Concerns, Holds, Revisions, ServerDocuments, StoredDocument};

@@ -14,7 +14,6 @@ use axum::Router;
 use axum::extract::State;
 use axum::routing::{get, post};
 use bytes::Bytes;
-use files::Places;
 use http::StatusCode;
 use kube::Client;
 use objects::ObjectStore;
@@ -35,7 +34,6 @@ struct Parts {
     store: ObjectStore,
     /// None where another process reconciles.
     engine: Option<LocalEngine>,
-    places: Places,
     ending: Ending,
 }
 
@@ -44,14 +42,12 @@ impl Daemon {
         client: Client,
         store: ObjectStore,
         engine: Option<LocalEngine>,
-        places: Places,
         ending: Ending,
     ) -> Self {
         Self(Arc::new(Parts {
             client,
             store,
             engine,
-            places,
             ending,
         }))
     }

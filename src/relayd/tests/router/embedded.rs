@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, PATIENCE, Router, ask, relayd, wait_for};
 
-const GROUP: &str = "/apis/relay.dev/v1alpha1/namespaces/default";
+pub(crate) const GROUP: &str = "/apis/relay.dev/v1alpha1/namespaces/default";
 
 /// A `relayd local` with this home and the engine inside.
 fn local(home: &Path, more: &[&str]) -> Router {
@@ -22,7 +22,7 @@ fn local(home: &Path, more: &[&str]) -> Router {
     Router::spawn(command.env("RELAY_HOME", home))
 }
 
-fn embedded(home: &Path) -> Router {
+pub(crate) fn embedded(home: &Path) -> Router {
     local(home, &["--backend", "embedded"])
 }
 
@@ -34,7 +34,7 @@ fn daemon(home: &Path) -> SocketAddr {
 }
 
 /// One request to the daemon's port.
-fn call(home: &Path, method: &str, path: &str, kind: &str, body: &str) -> Answer {
+pub(crate) fn call(home: &Path, method: &str, path: &str, kind: &str, body: &str) -> Answer {
     let token = fs::read_to_string(home.join("daemon/token")).unwrap();
     let (token, length) = (token.trim(), body.len());
     let request = format!(
@@ -44,15 +44,15 @@ fn call(home: &Path, method: &str, path: &str, kind: &str, body: &str) -> Answer
     ask(daemon(home), request.as_bytes())
 }
 
-fn get(home: &Path, path: &str) -> Answer {
+pub(crate) fn get(home: &Path, path: &str) -> Answer {
     call(home, "GET", path, "application/json", "")
 }
 
-fn post(home: &Path, path: &str, body: &Value) -> Answer {
+pub(crate) fn post(home: &Path, path: &str, body: &Value) -> Answer {
     call(home, "POST", path, "application/json", &body.to_string())
 }
 
-fn patch(home: &Path, path: &str, body: &Value) -> Answer {
+pub(crate) fn patch(home: &Path, path: &str, body: &Value) -> Answer {
     let kind = "application/merge-patch+json";
     call(home, "PATCH", path, kind, &body.to_string())
 }
@@ -66,7 +66,7 @@ fn checkpoint(home: &Path, name: &str, seed: u64) -> (String, String) {
 }
 
 /// Imports a random checkpoint with Relay's own wording; waits until the model is Ready. Its digest.
-fn model(home: &Path, name: &str, seed: u64) -> String {
+pub(crate) fn model(home: &Path, name: &str, seed: u64) -> String {
     let (path, digest) = checkpoint(home, &format!("{name}-files"), seed);
     let body = json!({
         "name": name, "namespace": "default", "path": path, "decisions": decision::RELAY_DECISIONS_JSON,
@@ -100,7 +100,7 @@ fn until_true(home: &Path, plural: &str, name: &str, kind: &str) -> Value {
     }
 }
 
-fn stopped(router: &mut Router) {
+pub(crate) fn stopped(router: &mut Router) {
     router.signal(Signal::TERM);
     assert_eq!(router.ended().code(), Some(0), "{:?}", router.log());
 }

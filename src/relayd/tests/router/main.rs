@@ -11,6 +11,7 @@ mod followed;
 mod limits;
 mod objects;
 mod servers;
+mod serving;
 mod starting;
 mod support;
 mod tokens;

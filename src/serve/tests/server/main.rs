@@ -8,6 +8,7 @@ mod load;
 #[path = "../support/mod.rs"]
 mod support;
 mod surface;
+mod volumes;
 
 use std::path::{Path, PathBuf};
 

@@ -146,6 +146,23 @@ impl Says {
         }
     }
 
+    /// The same with another checkpoint, whose answers are as a model's.
+    #[must_use]
+    pub fn serving(mut self, checkpoint: &str) -> Self {
+        if let Some(before) = self.checkpoint.replace(checkpoint.to_owned()) {
+            self.health.1 = self.health.1.replace(&before, checkpoint);
+        }
+        self.answers = Answers::lively();
+        self
+    }
+
+    /// The same on another device.
+    #[must_use]
+    pub fn on(mut self, device: &str) -> Self {
+        self.health.1 = self.health.1.replace(r#""cpu""#, &format!(r#""{device}""#));
+        self
+    }
+
     /// The same, but not ready for this reason.
     #[must_use]
     pub fn not_ready(mut self, reason: &str) -> Self {
@@ -232,6 +249,24 @@ impl FakeLaya {
         let listener = TcpListener::bind(address)
             .await
             .unwrap_or_else(|error| panic!("cannot listen on {address}: {error}"));
+        Self::on(listener, says)
+    }
+
+    /// Starts on a free port without waiting: where an engine in memory makes a replica. Needs a tokio runtime.
+    ///
+    /// # Panics
+    /// When the system gives no port.
+    #[must_use]
+    pub fn start_now(says: Says) -> Self {
+        let bound = std::net::TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| {
+            listener.set_nonblocking(true)?;
+            TcpListener::from_std(listener)
+        });
+        let listener = bound.unwrap_or_else(|error| panic!("cannot listen: {error}"));
+        Self::on(listener, says)
+    }
+
+    fn on(listener: TcpListener, says: Says) -> Self {
         let address = listener
             .local_addr()
             .unwrap_or_else(|error| panic!("cannot read the port: {error}"));

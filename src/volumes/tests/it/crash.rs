@@ -11,7 +11,7 @@ use crate::support::{
 };
 
 /// Names this process as the child that is to die, and says where.
-const DIE_AT: &str = "VOLUMES_TEST_DIE_AT";
+const DIE_ON: &str = "VOLUMES_TEST_DIE_ON";
 const MODELS: &str = "VOLUMES_TEST_MODELS";
 const URL: &str = "VOLUMES_TEST_URL";
 
@@ -20,7 +20,7 @@ fn steps() -> Vec<Step> {
     let (server, base) = (server(), tempfile::tempdir().unwrap());
     let points = DieAt::never();
     fetch(&request(base.path(), http(&server)), &run_with(&points)).unwrap();
-    points.passed()
+    points.log()
 }
 
 fn staging(models: &Path) -> PathBuf {
@@ -36,9 +36,10 @@ fn assert_left(models: &Path, step: &Step) {
             assert_eq!(names(&staging), Vec::<String>::new(), "{step:?}");
         }
         Step::SpaceChecked => assert_eq!(names(&staging), Vec::<String>::new()),
-        Step::Received { path, bytes } => {
-            let part = staging.join(path).metadata().unwrap();
-            assert_eq!(part.len(), *bytes, "the length is what is here");
+        Step::Received { path, .. } => {
+            let part = std::fs::read(staging.join(path)).unwrap();
+            assert!(!part.is_empty(), "{step:?}");
+            assert!(made().bytes(path).starts_with(&part), "{step:?}");
         }
         Step::Checked { path } => {
             let whole = std::fs::read(staging.join(path)).unwrap();
@@ -92,14 +93,25 @@ fn every_step_of_the_table_is_passed_in_its_order() {
 #[test]
 fn fault_21_a_run_that_stops_after_any_step_leaves_the_tables_state_and_the_next_ends_published() {
     let server = server();
-    for (at, step) in steps().iter().enumerate() {
+    for at in 0.. {
         let base = tempfile::tempdir().unwrap();
         let request = request(base.path(), http(&server));
         let points = DieAt::step(at);
-        let error = fetch(&request, &run_with(&points)).unwrap_err();
-        assert!(matches!(error, TaskError::Interrupted), "{step:?}: {error}");
-        assert_eq!(points.passed().last(), Some(step));
-        assert_left(base.path(), step);
+        match fetch(&request, &run_with(&points)) {
+            // There are no more steps.
+            Ok(_) => {
+                assert!(at >= 15, "only {at} steps");
+                break;
+            }
+            Err(error) => assert!(matches!(error, TaskError::Interrupted), "{at}: {error}"),
+        }
+        // The one that killed it: how much comes at once is the network's.
+        let step = points.log().pop().unwrap();
+        assert_left(base.path(), &step);
+        if let Step::Received { path, bytes } = &step {
+            let part = staging(base.path()).join(path).metadata().unwrap();
+            assert_eq!(part.len(), *bytes, "the length is what is here");
+        }
         let fetched = fetch(&request, &Run::quiet()).unwrap();
         let was_there = matches!(step, Step::Renamed | Step::Published);
         assert_eq!(fetched.present, was_there, "{step:?}");
@@ -107,12 +119,21 @@ fn fault_21_a_run_that_stops_after_any_step_leaves_the_tables_state_and_the_next
     }
 }
 
-/// A point at which the process is gone, with everything it holds.
-struct Abort(Arc<DieAt>);
+/// What a step is, however much came at once.
+fn key(step: &Step) -> String {
+    match step {
+        Step::Received { path, .. } => format!("Received {path}"),
+        Step::Checked { path } => format!("Checked {path}"),
+        other => format!("{other:?}"),
+    }
+}
 
-impl CrashPoints for Abort {
+/// A point at which the process is gone, with everything it holds.
+struct AbortOn(String);
+
+impl CrashPoints for AbortOn {
     fn passed(&self, step: &Step) -> Result<(), TaskError> {
-        if self.0.passed(step).is_err() {
+        if key(step) == self.0 {
             std::process::abort();
         }
         Ok(())
@@ -122,8 +143,8 @@ impl CrashPoints for Abort {
 /// Runs only as the child of the test below.
 #[test]
 fn child_that_dies() {
-    let (Ok(at), Ok(models), Ok(url)) = (
-        std::env::var(DIE_AT),
+    let (Ok(on), Ok(models), Ok(url)) = (
+        std::env::var(DIE_ON),
         std::env::var(MODELS),
         std::env::var(URL),
     ) else {
@@ -133,25 +154,20 @@ fn child_that_dies() {
         base_url: url,
         files: made().files.clone(),
     };
-    let points = Arc::new(Abort(DieAt::step(at.parse().unwrap())));
-    let run = Run::quiet().with_points(points);
+    let run = Run::quiet().with_points(Arc::new(AbortOn(on)));
     let _ = fetch(&request(Path::new(&models), source), &run);
 }
 
 #[test]
 fn fault_21_a_process_that_is_killed_after_any_step_leaves_the_tables_state_too() {
     let server = server();
-    let steps = steps();
-    // One of each kind, and the first and last bytes of each file.
-    let chosen = steps.iter().enumerate().filter(|(at, step)| {
-        !matches!(step, Step::Received { .. })
-            || !matches!(steps.get(at + 1), Some(Step::Received { .. }))
-    });
-    for (at, step) in chosen {
+    let mut steps = steps();
+    steps.dedup_by_key(|step| key(step));
+    for step in &steps {
         let base = tempfile::tempdir().unwrap();
         let status = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "crash::child_that_dies", "--test-threads", "1"])
-            .env(DIE_AT, at.to_string())
+            .env(DIE_ON, key(step))
             .env(MODELS, base.path())
             .env(URL, server.url())
             .output()
@@ -179,22 +195,21 @@ fn fault_21_a_repair_that_stops_after_any_step_leaves_a_version_that_the_next_on
         existing: Existing::Repair,
         ..request(models, http(&server))
     };
-    let steps = {
+    let mut trashed = false;
+    for at in 0.. {
         let base = tempfile::tempdir().unwrap();
         damaged(base.path());
-        let points = DieAt::never();
-        fetch(&repair(base.path()), &run_with(&points)).unwrap();
-        points.passed()
-    };
-    assert!(steps.contains(&Step::OldTrashed), "{steps:?}");
-    for (at, step) in steps.iter().enumerate() {
-        let base = tempfile::tempdir().unwrap();
-        damaged(base.path());
-        fetch(&repair(base.path()), &run_with(&DieAt::step(at))).unwrap_err();
+        let points = DieAt::step(at);
+        if fetch(&repair(base.path()), &run_with(&points)).is_ok() {
+            break;
+        }
+        let step = points.log().pop().unwrap();
+        trashed |= step == Step::OldTrashed;
         // There is always a folder of this name, old or new.
         let manifest = folder_of(base.path(), &made().digest).join("relay-manifest.json");
         assert!(manifest.is_file(), "no version after {step:?}");
         fetch(&repair(base.path()), &Run::quiet()).unwrap();
         assert_published(base.path(), made());
     }
+    assert!(trashed, "it never exchanged");
 }

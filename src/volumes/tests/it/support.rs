@@ -182,7 +182,7 @@ impl DieAt {
         })
     }
 
-    pub(crate) fn passed(&self) -> Vec<Step> {
+    pub(crate) fn log(&self) -> Vec<Step> {
         self.passed.lock().unwrap().clone()
     }
 }

@@ -1,0 +1,264 @@
+//! The replicas of one revision: which serve, which differ from what was rendered, what is missing.
+
+use api::reason::Reason;
+use backend::{RunState, ServerSeen};
+
+use crate::probe::{Readiness, ReplicaProbe};
+
+/// Exit code of a server that found its checkpoint damaged (control-plane 11, 13).
+pub(super) const DAMAGED: i32 = 3;
+
+/// A replica, and what asking it showed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Replica<'a> {
+    pub(super) seen: &'a ServerSeen,
+    /// Of the address it has now.
+    pub(super) probe: Option<&'a ReplicaProbe>,
+}
+
+impl<'a> Replica<'a> {
+    pub(super) fn new(seen: &'a ServerSeen, probes: &'a [ReplicaProbe]) -> Self {
+        let same = |probe: &&ReplicaProbe| {
+            probe.revision == seen.revision
+                && probe.ordinal == seen.ordinal
+                && Some(&probe.url) == seen.url.as_ref()
+        };
+        Self {
+            seen,
+            probe: probes.iter().find(same),
+        }
+    }
+
+    pub(super) fn ordinal(&self) -> u32 {
+        self.seen.ordinal
+    }
+
+    pub(super) fn runs(&self) -> bool {
+        self.seen.state == RunState::Running
+    }
+
+    /// Runs, or the engine starts it again by itself.
+    pub(super) fn lives(&self) -> bool {
+        matches!(self.seen.state, RunState::Running | RunState::Restarting)
+    }
+
+    /// Ended, or never began, and the engine leaves it so.
+    pub(super) fn is_down(&self) -> bool {
+        matches!(self.seen.state, RunState::Exited | RunState::Created)
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        let ready = |probe: &ReplicaProbe| matches!(probe.readiness, Readiness::Ready { .. });
+        self.runs() && self.probe.is_some_and(ready)
+    }
+
+    /// Runs, and this process has not asked it yet.
+    pub(super) fn is_unasked(&self) -> bool {
+        self.runs()
+            && self
+                .probe
+                .is_none_or(|probe| probe.readiness == Readiness::Unknown)
+    }
+
+    /// What differs from its rendering, for people.
+    pub(super) fn differs(&self) -> Option<String> {
+        if !self.seen.tampered.is_empty() {
+            return Some(self.seen.tampered.join(", "));
+        }
+        (self.seen.hash_matches == Some(false)).then(|| "its rendering".to_owned())
+    }
+
+    /// Whether it ended by a fault of its own. An orderly end, a kill and an end that an engine's restart hid are not.
+    pub(super) fn crashed(&self) -> bool {
+        !self.runs()
+            && (self.seen.oom_killed
+                || self
+                    .seen
+                    .exit_code
+                    .is_some_and(|code| !matches!(code, 0 | 137 | 143 | 255)))
+    }
+
+    /// Why it ended, in a word.
+    pub(super) fn crash_reason(&self) -> Reason {
+        if self.seen.oom_killed || self.seen.exit_code == Some(4) {
+            Reason::OutOfMemory
+        } else {
+            Reason::CrashLoop
+        }
+    }
+}
+
+/// The replicas of one revision, by number.
+#[derive(Debug, Clone)]
+pub(super) struct Replicas<'a>(Vec<Replica<'a>>);
+
+/// What is to be done so that as many replicas serve as should.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Mend {
+    /// Nothing, or nothing yet.
+    Nothing,
+    /// These are to be there and to run.
+    Ensure {
+        ordinals: Vec<u32>,
+        /// For people: what was wrong; `None` where there are simply too few.
+        differs: Option<String>,
+    },
+    /// This one is made anew where it stands, since there is no room for another beside it.
+    Recreate { ordinal: u32, differs: String },
+    /// This one differs, and another has taken its place.
+    Replace { ordinal: u32, differs: String },
+    /// These are too many.
+    Surplus { ordinals: Vec<u32> },
+}
+
+/// Whether another replica fits beside those there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RoomForOne {
+    Yes,
+    No,
+}
+
+/// Which replicas that are down are started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    /// All.
+    Any,
+    /// Not those that ended by their own fault: somebody else decides when.
+    NotCrashed,
+}
+
+impl<'a> Replicas<'a> {
+    pub(super) fn new(mut replicas: Vec<Replica<'a>>) -> Self {
+        replicas.sort_by_key(Replica::ordinal);
+        Self(replicas)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Replica<'a>> {
+        self.0.iter()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn alive(&self) -> impl Iterator<Item = &Replica<'a>> {
+        self.iter().filter(|replica| replica.lives())
+    }
+
+    pub(super) fn ready(&self) -> usize {
+        self.iter().filter(|replica| replica.is_ready()).count()
+    }
+
+    /// Replicas that are ready, or are not known not to be.
+    pub(super) fn maybe_ready(&self) -> usize {
+        let maybe = |replica: &&Replica<'_>| replica.is_ready() || replica.is_unasked();
+        self.iter().filter(maybe).count()
+    }
+
+    /// Those that run or are about to, or have not ended yet.
+    pub(super) fn any_up(&self) -> bool {
+        self.iter().any(|replica| !replica.is_down())
+    }
+
+    /// Those that serve as they should: alive and as rendered, lowest numbers first.
+    fn sound(&self) -> impl Iterator<Item = &Replica<'a>> {
+        self.alive().filter(|replica| replica.differs().is_none())
+    }
+
+    /// Those to keep of what is alive when `count` should serve: sound ones first.
+    pub(super) fn kept(&self, count: usize) -> Vec<Replica<'a>> {
+        let mut alive: Vec<_> = self.alive().copied().collect();
+        alive.sort_by_key(|replica| {
+            (
+                replica.differs().is_some(),
+                !replica.runs(),
+                replica.ordinal(),
+            )
+        });
+        let enough = self.sound().filter(|replica| replica.is_ready()).count() >= count;
+        if enough {
+            alive.truncate(count);
+        }
+        alive.sort_by_key(Replica::ordinal);
+        alive
+    }
+
+    /// What is to be done so that `count` serve.
+    pub(super) fn mend(&self, count: usize, room: RoomForOne, start: Start) -> Mend {
+        let alive = self.alive().count();
+        let bad: Vec<_> = self
+            .alive()
+            .filter_map(|replica| Some((replica, replica.differs()?)))
+            .collect();
+        if alive < count {
+            return self.missing(count - alive, start);
+        }
+        if let Some((worst, differs)) = bad.first() {
+            let (ordinal, differs) = (worst.ordinal(), differs.clone());
+            return if worst.is_unasked() {
+                Mend::Nothing
+            } else if alive > count {
+                // Another was started beside it; it goes once enough others serve.
+                if !worst.is_ready() || self.ready() > count {
+                    Mend::Replace { ordinal, differs }
+                } else {
+                    Mend::Nothing
+                }
+            } else if room == RoomForOne::Yes && worst.is_ready() {
+                let ordinals = self.free(1);
+                let differs = Some(differs);
+                Mend::Ensure { ordinals, differs }
+            } else {
+                Mend::Recreate { ordinal, differs }
+            };
+        }
+        let surplus: Vec<_> = self.sound().skip(count).map(Replica::ordinal).collect();
+        if surplus.is_empty() {
+            Mend::Nothing
+        } else {
+            Mend::Surplus { ordinals: surplus }
+        }
+    }
+
+    fn missing(&self, count: usize, start: Start) -> Mend {
+        let down: Vec<_> = self.iter().filter(|replica| replica.is_down()).collect();
+        let held = down
+            .iter()
+            .filter(|replica| start == Start::NotCrashed && replica.crashed())
+            .count();
+        // One that is just being stopped keeps its name until it is gone.
+        let leaving = self
+            .iter()
+            .filter(|replica| !replica.is_down() && !replica.lives())
+            .count();
+        let count = count.saturating_sub(held + leaving);
+        let startable = down
+            .iter()
+            .filter(|replica| start == Start::Any || !replica.crashed());
+        let mut ordinals: Vec<_> = startable
+            .clone()
+            .take(count)
+            .map(|replica| replica.ordinal())
+            .collect();
+        let differs = startable.clone().next().map(|replica| {
+            let code = replica.seen.exit_code;
+            code.map_or_else(
+                || "it was not running".to_owned(),
+                |code| format!("it had ended with code {code}"),
+            )
+        });
+        ordinals.extend(self.free(count - ordinals.len()));
+        if ordinals.is_empty() {
+            return Mend::Nothing;
+        }
+        Mend::Ensure { ordinals, differs }
+    }
+
+    /// The lowest numbers that no replica has.
+    fn free(&self, count: usize) -> Vec<u32> {
+        (0..)
+            .filter(|number| self.iter().all(|replica| replica.ordinal() != *number))
+            .take(count)
+            .collect()
+    }
+}
