@@ -385,15 +385,19 @@ impl Explanation {
             one_line(&self.state),
             ago(self.since)
         );
-        let mut before = "";
+        let mut said: Vec<&str> = Vec::new();
         for link in &self.because {
             out.push_str(&format!("  {}{}", one_line(&link.fact), ago(link.since)));
-            // Conditions of one cause have one message.
-            if !link.message.is_empty() && link.message != before {
+            // Conditions of one cause have one message, or one that leads to the others.
+            let is_news = !link.message.is_empty()
+                && !said
+                    .iter()
+                    .any(|before| before.contains(link.message.as_str()));
+            if is_news {
                 out.push_str(&format!(": {}", one_line(&link.message)));
+                said.push(&link.message);
             }
             out.push('\n');
-            before = &link.message;
         }
         for problem in &self.problems {
             out.push_str(&format!(
