@@ -76,12 +76,19 @@ fn an_empty_machine_comes_up_and_goes_down() {
     let machine = Machine::new();
     let up = machine.relayctl(&["up"]);
     assert_eq!(up.code, 0, "{up:?}");
-    assert!(up.err.contains("made routingpolicy/default"), "{up:?}");
+    for made in [
+        "made layamodel/v1, the shipped version, not fetched yet",
+        "made layaserver/main, which is to serve v1",
+        "made routingpolicy/default",
+    ] {
+        assert!(up.err.contains(made), "{made}: {up:?}");
+    }
     for line in [
         "relayd    process ",
         "router    http://127.0.0.1:",
         "policy    default, revision ",
-        "missing   decision model",
+        "missing   decision model: v1 (678 MB from huggingface.co) is not fetched",
+        "add it: relayctl model fetch v1",
     ] {
         assert!(up.out.contains(line), "{line}: {up:?}");
     }
@@ -338,4 +345,35 @@ fn what_get_wrote_is_edited_and_decides_as_soon_as_it_is_applied() {
         assert!(!seen.contains(&now), "{profile}: {seen:?}");
         seen.push(now);
     }
+}
+
+#[test]
+fn a_first_try_needs_no_network_and_no_docker() {
+    let machine = Machine::new();
+    let folder = machine.home.path().join("tiny");
+    let folder = folder.to_str().unwrap();
+    let arguments = ["random-checkpoint", "--contract", "relay", folder];
+    let made = run(&mut machine.command("laya", &arguments));
+    assert_eq!(made.code, 0, "{made:?}");
+    let up = machine.relayctl(&["up", "--backend", "embedded"]);
+    assert_eq!(up.code, 0, "{up:?}");
+    assert!(up.out.contains("engine    embedded"), "{up:?}");
+    let imported = machine.relayctl(&["model", "import", "tiny", "--dir", folder]);
+    assert_eq!(imported.code, 0, "{imported:?}");
+    assert!(imported.out.starts_with("tiny: "), "{imported:?}");
+    let used = machine.relayctl(&["use", "tiny"]);
+    assert_eq!(used.code, 0, "{used:?}");
+    assert!(used.out.starts_with("main: tiny serves"), "{used:?}");
+    let models = machine.relayctl(&["models", "--no-headers"]).out;
+    let tiny = models.lines().find(|line| line.starts_with("tiny "));
+    assert!(
+        tiny.is_some_and(|line| line.contains("champion")),
+        "{models}"
+    );
+    let status = machine.relayctl(&["rollout", "status", "main"]);
+    assert!(status.out.starts_with("main: tiny ("), "{status:?}");
+    let serving = machine.relayctl(&["status", "-o", "json"]).document();
+    assert_eq!(serving["engine"]["backend"], "embedded", "{serving}");
+    assert_eq!(serving["servers"][0]["ready"], "True", "{serving}");
+    assert_eq!(machine.relayctl(&["down"]).code, 0);
 }

@@ -65,7 +65,8 @@ start() {
         ip link set "$bridge" up
     }
     setsid dockerd --data-root "$root/data" --exec-root "$run/exec" --pidfile "$pid_file" \
-        --host "unix://$socket" --bridge "$bridge" --config-file "$root/daemon.json" ${RELAY_ENGINE_FLAGS:-} \
+        --host "unix://$socket" --bridge "$bridge" --config-file "$root/daemon.json" --max-download-attempts 2 \
+        ${RELAY_ENGINE_FLAGS:-} \
         >"$root/docker.log" 2>&1 </dev/null &
     local waited=0
     until answers; do

@@ -80,6 +80,18 @@ pub enum ServerGauge {
     RolloutActive,
 }
 
+impl ServerGauge {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::ReplicasWanted,
+        Self::ReplicasReady,
+        Self::DeviceMatched,
+        Self::RollbackReady,
+        Self::ProbeLatency,
+        Self::RolloutActive,
+    ];
+}
+
 /// A rollout that ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RolloutEnded {

@@ -130,7 +130,7 @@ fn bearer(path: &std::path::Path) -> Result<HeaderValue, String> {
 
 #[cfg(test)]
 mod tests {
-    use testkit::laya::{FakeLaya, Says};
+    use testkit::{FakeLaya, Says};
 
     use super::*;
 

@@ -1,13 +1,14 @@
 //! The wording of a version's questions as a stored document (control-plane 2): an `apps/v1 ControllerRevision` named
-//! after the digest of its contract, so that routers can ask each version in its own words. Whoever stores one should
-//! store the text of `decisions.json` as a string, since the order of its keys is part of the contract and objects lose it.
+//! after the digest of its contract, so that routers can ask each version in its own words. A document holds the text of
+//! `decisions.json`, since the order of its keys is part of the contract and trees lose it. One that holds the tree is read
+//! too where its questions are Relay's in other words: then their order is known.
 
-use decision::contract::Criteria;
+use decision::contract::{Criteria, ImportError};
 use decision::{Contract, relay_contract};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use kube::{Api, Client};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
 
@@ -22,23 +23,36 @@ pub fn document_name(contract: &str) -> String {
     format!("contract-{short}")
 }
 
+/// Where in a document the text is; its data must be an object.
+const TEXT: &str = "decisions.json";
+
 /// What a document holds: the text of `decisions.json` as it is.
 #[must_use]
 pub fn document_data(decisions: &str) -> RawExtension {
-    RawExtension(Value::from(decisions))
+    RawExtension(json!({ TEXT: decisions }))
 }
 
-/// The contract that a document holds, if it is the one with this digest. Text is read as it is. An object has lost the
-/// order of its keys; if its questions are Relay's in other words, they are put in Relay's order.
+/// The contract of a `decisions.json`: its text, what a document of it holds, or the tree of it. A tree has lost its order;
+/// if its questions and options are Relay's, Relay's order is that of the contract.
+///
+/// # Errors
+/// What is wrong with it, with its place.
+pub fn contract(data: &Value) -> Result<Contract, ImportError> {
+    let text = match data {
+        Value::String(text) => text.clone(),
+        tree => match tree.get(TEXT).and_then(Value::as_str) {
+            Some(text) => text.to_owned(),
+            None => in_our_order(tree).unwrap_or_else(|| tree.to_string()),
+        },
+    };
+    Contract::import(text.as_bytes())
+}
+
+/// The contract that a document holds, if it is the one with this digest.
 #[must_use]
-pub fn document_contract(data: &Value, contract: &str) -> Option<Contract> {
-    let is_it = |found: &Contract| found.digest().to_string() == contract;
-    let import = |text: String| Contract::import(text.as_bytes()).ok().filter(is_it);
-    match data {
-        Value::String(text) => import(text.clone()),
-        Value::Object(_) => import(data.to_string()).or_else(|| import(in_our_order(data)?)),
-        _ => None,
-    }
+pub fn document_contract(data: &Value, digest: &str) -> Option<Contract> {
+    let found = contract(data).ok()?;
+    (found.digest().to_string() == digest).then_some(found)
 }
 
 /// The text of `decisions.json` with the questions and options of an object in the order of ours.
@@ -47,6 +61,10 @@ fn in_our_order(data: &Value) -> Option<String> {
     let ours = relay_contract().questions();
     if decisions.len() != ours.len() {
         return None;
+    }
+    let mut whole = Vec::new();
+    for key in ["description", "language"] {
+        whole.extend(data.get(key).map(|value| member(key, &value.to_string())));
     }
     let mut questions = Vec::new();
     for question in ours {
@@ -65,7 +83,8 @@ fn in_our_order(data: &Value) -> Option<String> {
         let definition = format!("{{{}}}", fields.join(","));
         questions.push(member(&question.id, &definition));
     }
-    Some(format!("{{\"decisions\":{{{}}}}}", questions.join(",")))
+    whole.push(member("decisions", &format!("{{{}}}", questions.join(","))));
+    Some(format!("{{{}}}", whole.join(",")))
 }
 
 fn ordered<'a>(texts: &Map<String, Value>, order: impl Iterator<Item = &'a str>) -> Option<String> {
@@ -118,7 +137,8 @@ mod tests {
         more["decisions"]["agent"]["criteria"]["poet"] = Value::Null;
         let other = RELAY_DECISIONS_JSON.to_owned();
         for (name, data, found) in [
-            ("text", document_data(&text).0, true),
+            ("a document", document_data(&text).0, true),
+            ("text", Value::from(text.clone()), true),
             ("an object", tree, true),
             ("a question less", less, false),
             ("an option more", more, false),
@@ -129,7 +149,7 @@ mod tests {
             let contract = document_contract(&data, &digest);
             assert_eq!(contract.is_some(), found, "{name}");
             if let Some(contract) = contract {
-                assert_eq!(contract.questions(), reworded.questions(), "{name}");
+                assert_eq!(contract, reworded, "{name}");
             }
         }
         assert_eq!(

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::followed_table::{
-    FollowedTable, Numbers, StableUrl, Wordings, foreign_contracts, table, traffic,
+    FollowedTable, Numbers, StableUrl, Wordings, foreign_contracts, table,
 };
 
 /// How long a router that starts waits to hear of its servers. It then begins without; rules answer.

@@ -2,6 +2,7 @@
 //! engine in memory, and a proxy on a Unix socket that hangs, goes silent and cuts. Never a dependency of a program; a fake
 //! that cannot be set up panics, since that is a failed test.
 
+#[cfg(feature = "backend")]
 pub mod backend;
 pub mod files;
 mod laya;

@@ -19,11 +19,13 @@ const EMPTY_CONFIG: &str = "application/vnd.oci.empty.v1+json";
 /// What the registry gives out as token.
 const TOKEN: &str = "token-of-the-registry";
 
+/// (repository, digest or tag) → media type, bytes.
+type Manifests = BTreeMap<(String, String), (String, Arc<Vec<u8>>)>;
+
 #[derive(Debug, Default)]
 struct Shelf {
     blobs: BTreeMap<String, Arc<Vec<u8>>>,
-    /// (repository, digest or tag) → media type, bytes.
-    manifests: BTreeMap<(String, String), (String, Arc<Vec<u8>>)>,
+    manifests: Manifests,
     login: Option<(String, String)>,
     address: Option<SocketAddr>,
 }
@@ -85,6 +87,7 @@ impl Registry {
     }
 
     /// Stores an artifact whose layers are plain files with titles; its reference by digest.
+    #[must_use]
     pub fn put_artifact(&self, repository: &str, files: &[(String, Vec<u8>)]) -> String {
         let layers = files.iter().map(|(title, content)| {
             json!({
@@ -97,6 +100,7 @@ impl Registry {
     }
 
     /// Stores an artifact with these layer descriptors, whatever they say; its reference by digest.
+    #[must_use]
     pub fn put_layers(&self, repository: &str, layers: &[serde_json::Value]) -> String {
         let config = self.put_blob("{}");
         let manifest = json!({

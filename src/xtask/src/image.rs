@@ -27,7 +27,7 @@ pub(crate) struct Image {
     /// What cargo is asked for.
     package: &'static str,
     binary: &'static str,
-    features: &'static str,
+    features: &'static [&'static str],
     profile: &'static str,
     /// Whether it speaks to servers on the Internet.
     certificates: bool,
@@ -40,7 +40,7 @@ pub(crate) const IMAGES: [Image; 2] = [
         tag: LAYA,
         package: "serve",
         binary: "laya",
-        features: "",
+        features: &[],
         profile: "release",
         certificates: true,
     },
@@ -49,7 +49,7 @@ pub(crate) const IMAGES: [Image; 2] = [
         tag: FAULT,
         package: "testkit",
         binary: "fault-laya",
-        features: "image",
+        features: &["--no-default-features", "--features", "image"],
         profile: "quick",
         certificates: false,
     },
@@ -114,7 +114,8 @@ impl Image {
             .env("RUSTFLAGS", "-C target-feature=+crt-static")
             .args(["build", "--locked", "--profile", self.profile])
             .args(["--target", TARGET, "-p", self.package])
-            .args(["--features", self.features, "--bin", self.binary]))?;
+            .args(self.features)
+            .args(["--bin", self.binary]))?;
         let folder = target().join(TARGET).join(self.profile);
         Ok(folder.join(self.binary))
     }

@@ -18,7 +18,7 @@ use super::map::{self, Seen, compare};
 use super::memory::UnderWay;
 use super::volumes::taken;
 use super::{Docker, Inner};
-use crate::{Action, BackendError, Ordinals, Owner, RunState, ServerSpec};
+use crate::{Action, BackendError, Hint, Ordinals, Owner, RunState, ServerSpec};
 
 /// What a stop has beyond its grace.
 const STOP_SLACK: Duration = Duration::from_secs(10);
@@ -52,7 +52,8 @@ impl Docker {
                 inner.ensure_serving(server).await?;
                 let mut first = Ok(());
                 for ordinal in ordinals {
-                    let done = self.ensure_replica(owner, server, *ordinal).await;
+                    // Boxed: it creates, compares and replaces, and is large.
+                    let done = Box::pin(self.ensure_replica(owner, server, *ordinal)).await;
                     first = first.and(done);
                 }
                 first
@@ -160,7 +161,7 @@ impl Docker {
         let name = seen.name().to_owned();
         if seen.state() == RunState::Running {
             let after = After::Replace(Box::new(body));
-            self.end_later(name, server.drain_seconds.saturating_add(10), after);
+            self.end_later(owner, name, server.drain_seconds.saturating_add(10), after);
             return Ok(());
         }
         let Some(_mine) = inner.memory.take(&name) else {
@@ -196,7 +197,7 @@ impl Docker {
             }
             match after {
                 _ if listed.running => {
-                    self.end_later(listed.name, grace_seconds, after.clone());
+                    self.end_later(owner, listed.name, grace_seconds, after.clone());
                 }
                 After::Remove => {
                     let Some(_mine) = self.inner.memory.take(&listed.name) else {
@@ -211,11 +212,12 @@ impl Docker {
     }
 
     /// Stops a container in the background, and does what follows. Nothing where that is under way.
-    pub(super) fn end_later(&self, name: String, grace_seconds: u32, after: After) {
+    pub(super) fn end_later(&self, owner: &Owner, name: String, grace_seconds: u32, after: After) {
         let Some(mine) = self.inner.memory.take(&name) else {
             return;
         };
         let inner = self.inner.clone();
+        let owner = owner.clone();
         self.spawn(async move {
             let ended = inner.end(&name, grace_seconds, after, &mine).await;
             drop(mine);
@@ -223,7 +225,7 @@ impl Docker {
                 // The next look shows what is left to do.
                 tracing::warn!(%error, container = %name, "a container was not ended");
             }
-            inner.hint(crate::Hint::Everything);
+            inner.hint(Hint::Owner(owner));
         });
     }
 }

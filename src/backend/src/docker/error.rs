@@ -131,6 +131,8 @@ pub(super) fn pull_reason(status: u16, message: &str) -> Reason {
         Reason::ImagePullUnauthorized
     } else if has(&[
         "manifest unknown",
+        "unknown blob",
+        "blob unknown",
         "not found",
         "name unknown",
         "name_unknown",
@@ -244,6 +246,16 @@ mod tests {
                 500,
                 "image operating system \"windows\" cannot be used on this platform",
                 Reason::ImagePlatformMismatch,
+            ),
+            (
+                0,
+                "error pulling image configuration: download failed after attempts=1: unknown blob",
+                Reason::ImageNotFound,
+            ),
+            (
+                0,
+                "error pulling image configuration: download failed after attempts=6: unexpected EOF",
+                Reason::ImagePullInterrupted,
             ),
             (500, "unexpected EOF", Reason::ImagePullInterrupted),
             (

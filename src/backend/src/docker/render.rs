@@ -276,7 +276,7 @@ fn image_of(server: &ServerSpec) -> String {
 
 fn command(server: &ServerSpec) -> Vec<String> {
     let model = format!("{MODELS}/{}", server.path);
-    let words = match server.server_api() {
+    match server.server_api() {
         ServerApi::Relay => vec![
             "serve".to_owned(),
             "--model".to_owned(),
@@ -288,8 +288,7 @@ fn command(server: &ServerSpec) -> Vec<String> {
         ServerApi::Laya => ["--model", &model, "--host", "0.0.0.0", "--port", "8000"]
             .map(str::to_owned)
             .to_vec(),
-    };
-    words
+    }
 }
 
 /// The variables of wire 3, in order of name. A server that is not ours knows `LAYA_DEVICE` alone.

@@ -76,7 +76,7 @@ impl Docker {
         if let Named::Ours(seen) = self.inner.named(&name, owner).await?
             && matches!(seen.state(), RunState::Running | RunState::Restarting)
         {
-            self.end_later(name, grace_seconds, After::Keep);
+            self.end_later(owner, name, grace_seconds, After::Keep);
         }
         Ok(())
     }

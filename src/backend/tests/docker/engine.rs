@@ -142,5 +142,6 @@ fn children(parents: &[u32]) -> Vec<u32> {
 
 /// Kills one process by its id.
 fn kill(pid: u32) {
-    let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
+    // One that is gone already is what is wanted.
+    let _ = Command::new("kill").args(["-9", &pid.to_string()]).output();
 }

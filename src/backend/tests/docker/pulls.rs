@@ -15,6 +15,9 @@ use crate::harness::{Run, docker_at, host, owner};
 
 const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 
+/// An engine tries a layer five times again, with growing pauses, where it is not told otherwise.
+const PULL_PATIENCE: Duration = Duration::from_secs(150);
+
 /// An empty image for an architecture, under a repository that no other test has; as it is named.
 fn put(registry: &Registry, run: &Run, architecture: &str) -> (String, String) {
     // An empty tar, with something in it that makes the layer another one for each test.
@@ -69,7 +72,7 @@ async fn pulled_with(run: &Run, image: &str, secrets: &[String]) -> ImageState {
         if !matches!(state, ImageState::Pulling { .. } | ImageState::Absent) {
             return state;
         }
-        assert!(started.elapsed() < crate::harness::PATIENCE, "{state:?}");
+        assert!(started.elapsed() < PULL_PATIENCE, "{state:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -131,7 +134,13 @@ async fn fault_20_each_way_a_pull_fails_has_its_reason_and_the_next_one_succeeds
         ("manifests", status(404), Reason::ImageNotFound),
         ("manifests", status(429), Reason::ImagePullBusy),
         ("manifests", status(503), Reason::ImagePullBusy),
+        // Both come inside an answer that began with 200.
         ("blobs", status(404), Reason::ImageNotFound),
+        (
+            "blobs",
+            SiteFault::CutAfter(20),
+            Reason::ImagePullInterrupted,
+        ),
         ("manifests", SiteFault::Reset, Reason::ImagePullInterrupted),
     ];
     for (part, fault, expected) in cases {

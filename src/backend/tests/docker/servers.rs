@@ -34,7 +34,10 @@ async fn a_replica_is_made_as_rendered_serves_and_goes() {
     let room = observed.room.unwrap();
     assert_eq!(room.ours_bytes, 128 << 20);
     assert!(room.engine_bytes > 1 << 30 && room.available_bytes.is_some());
-    assert_eq!(run.docker.owners().await.unwrap(), [main.clone()]);
+    assert_eq!(
+        run.docker.owners().await.unwrap(),
+        std::slice::from_ref(&main)
+    );
 
     let child = Child::Server {
         revision: spec.revision.clone(),

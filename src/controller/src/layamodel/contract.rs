@@ -1,7 +1,6 @@
 //! The wording of a version, stored as an immutable document by its digest (control-plane 2). Several models may share
 //! one, so it belongs to none of them.
 
-use api::document::canonical;
 use api::field_manager;
 use api::group::Kind;
 use api::label;
@@ -9,15 +8,16 @@ use decision::contract::{Contract, Digest};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
-use serde_json::Value;
+
+use crate::wording;
 
 /// A wording and its digest.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wording {
     /// Contract digest, `sha256:<64 hex>`.
     pub digest: String,
-    /// `decisions.json` of the checkpoint.
-    pub decisions: Value,
+    /// `decisions.json` of the checkpoint, as text: the digest depends on the order of its keys, which a JSON value loses.
+    pub text: String,
 }
 
 impl Wording {
@@ -25,12 +25,11 @@ impl Wording {
     ///
     /// # Errors
     /// What is wrong with it, with its place.
-    pub fn read(decisions: &Value) -> Result<Self, String> {
-        let text = decisions.to_string();
+    pub fn read(text: &str) -> Result<Self, String> {
         let contract = Contract::import(text.as_bytes()).map_err(|error| error.to_string())?;
         Ok(Self {
             digest: contract.digest().to_string(),
-            decisions: decisions.clone(),
+            text: text.to_owned(),
         })
     }
 
@@ -61,7 +60,7 @@ impl Wording {
                 ),
                 ..ObjectMeta::default()
             },
-            data: Some(RawExtension(self.decisions.clone())),
+            data: Some(wording::document_data(&self.text)),
             revision: 1,
         }
     }
@@ -69,11 +68,8 @@ impl Wording {
     /// Whether a document holds this wording.
     #[must_use]
     pub fn is_in(&self, document: &ControllerRevision) -> bool {
-        let Some(RawExtension(held)) = &document.data else {
-            return false;
-        };
-        canonical(held) == canonical(&self.decisions)
-            || Self::read(held).is_ok_and(|held| held.digest == self.digest)
+        let held = document.data.as_ref().map(|RawExtension(held)| held);
+        held.is_some_and(|held| wording::document_contract(held, &self.digest).is_some())
     }
 }
 
@@ -93,8 +89,7 @@ mod tests {
 
     #[test]
     fn a_wording_is_known_by_its_digest() {
-        let decisions: Value = serde_json::from_str(RELAY_DECISIONS_JSON).unwrap();
-        let wording = Wording::read(&decisions).unwrap();
+        let wording = Wording::read(RELAY_DECISIONS_JSON).unwrap();
         assert_eq!(wording.digest, relay_contract().digest().to_string());
         let name = format!("contract-{}", relay_contract().digest().short());
         assert_eq!(wording.document_name(), name);
@@ -105,7 +100,7 @@ mod tests {
             ..document
         };
         assert!(!wording.is_in(&other));
-        assert!(Wording::read(&json!({"a": 1})).is_err());
+        assert!(Wording::read("{}").is_err());
         assert_eq!(contract_document_name("x"), None);
     }
 }

@@ -27,7 +27,7 @@ use backend::{Backend, Observed as Engine, Owner, Question, RunState, TaskSeen};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub use contract::{Wording, contract_document_name};
 pub use inputs::{Checked, Inputs, is_trained};
@@ -174,16 +174,7 @@ impl LayaModels {
         }
     }
 
-    async fn store(
-        &self,
-        model: &LayaModel,
-        digest: &str,
-        decisions: &Value,
-    ) -> Result<(), Failure> {
-        let wording = Wording {
-            digest: digest.to_owned(),
-            decisions: decisions.clone(),
-        };
+    async fn store(&self, model: &LayaModel, wording: &Wording) -> Result<(), Failure> {
         let document = wording.document(&model.namespace().unwrap_or_default());
         match self
             .documents(model)
@@ -318,9 +309,7 @@ impl Reconciler for LayaModels {
     async fn act(&self, object: &LayaModel, action: &Action) -> Result<(), Failure> {
         match action {
             Action::Engine { action, .. } => Ok(self.backend.apply(&owner(object), action).await?),
-            Action::StoreContract { digest, decisions } => {
-                self.store(object, digest, decisions).await
-            }
+            Action::StoreContract { wording } => self.store(object, wording).await,
             Action::AddFinalizer => self.patch_finalizers(object, true).await,
             Action::RemoveFinalizer => self.patch_finalizers(object, false).await,
             Action::DeleteModel => self.delete(object).await,

@@ -5,7 +5,6 @@ use api::reason::Reason;
 use backend::TaskSeen;
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::contract::Wording;
 use crate::clock::whole_seconds;
@@ -77,7 +76,7 @@ struct Report {
     size_bytes: i64,
     file_count: i32,
     parents: Vec<Digest>,
-    decisions: Option<Value>,
+    decisions_text: Option<String>,
 }
 
 fn report(task: &TaskSeen) -> Option<Report> {
@@ -98,8 +97,8 @@ pub(super) fn of_model(task: &TaskSeen) -> Outcome<Found> {
         Some(report) if report.ok => match report.digest {
             Some(digest) => {
                 let wording = report
-                    .decisions
-                    .and_then(|decisions| Wording::read(&decisions).ok());
+                    .decisions_text
+                    .and_then(|text| Wording::read(&text).ok());
                 let contract = report
                     .contract
                     .or_else(|| Some(wording.as_ref()?.digest.clone()));
@@ -206,7 +205,7 @@ fn unexplained(task: &TaskSeen, code: i32) -> String {
 mod tests {
     use api::label::Task;
     use backend::{RunState, TaskKey};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -13,10 +13,10 @@ use api::kinds::{LayaModel, LayaModelStatus};
 use api::label;
 use api::label::Task;
 use backend::{BackendError, Observed, RunState, TaskSeen, VolumeSeen};
-use serde_json::Value;
 use std::time::Duration;
 
 use super::LayaModels;
+use super::contract::Wording;
 use super::inputs::Checked;
 use super::source::Wanted;
 use super::status::{self, Stand};
@@ -54,10 +54,8 @@ pub enum Action {
     },
     /// Stores the wording of a version.
     StoreContract {
-        /// Contract digest.
-        digest: String,
-        /// Its `decisions.json`.
-        decisions: Value,
+        /// Which.
+        wording: Wording,
     },
     /// The object stays until it is free.
     AddFinalizer,
@@ -96,7 +94,7 @@ impl Effect for Action {
     fn target(&self) -> String {
         match self {
             Self::Engine { action, .. } => action.target(),
-            Self::StoreContract { digest, .. } => format!("contract {digest}"),
+            Self::StoreContract { wording } => format!("contract {}", wording.digest),
             Self::AddFinalizer | Self::RemoveFinalizer => format!("finalizer {MODEL_IN_USE}"),
             Self::DeleteModel => "the object".to_owned(),
         }
@@ -342,18 +340,22 @@ impl Pass<'_> {
 
 /// A model that is not being deleted: tasks first, then the volume, then what is to be done.
 fn living(mut pass: Pass<'_>) -> Ended {
-    if waiting::begins_anew(&pass) {
-        // What an earlier wish left is removed first, or its end would be taken for one of the new wish.
-        if let Some(task) = pass.seen.tasks.first() {
-            pass.end(task);
-            return Ended {
-                status: status::facts(pass.model),
-                actions: pass.actions,
-                events: Vec::new(),
-                requeue: Requeue::Waiting,
-                release: false,
-            };
-        }
+    // What an earlier wish left is removed first, or its end would be taken for one of the new wish.
+    let begins_anew = waiting::begins_anew(&pass);
+    let stale = pass.seen.tasks.iter().find(|task| {
+        begins_anew || task.key.task == Task::Fetch && waiting::failed_before(&pass, task)
+    });
+    if let Some(task) = stale {
+        pass.end(task);
+        return Ended {
+            status: status::facts(pass.model),
+            actions: pass.actions,
+            events: Vec::new(),
+            requeue: Requeue::Waiting,
+            release: false,
+        };
+    }
+    if begins_anew {
         pass.facts.fetch = None;
     }
     let fetches = pass.tasks(Task::Fetch);

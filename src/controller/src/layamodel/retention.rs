@@ -60,7 +60,7 @@ mod tests {
     }
 
     fn trained(numbers: std::ops::RangeInclusive<i64>) -> Vec<Trained> {
-        let version = |made| Trained {
+        let version = |made: i64| Trained {
             name: made.to_string(),
             made,
         };

@@ -11,7 +11,6 @@ use api::group::{API_VERSION, Kind};
 use api::kinds::LayaServer;
 use api::label;
 use backend::RevisionInputs;
-use decision::Contract;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -26,6 +25,7 @@ use super::action::document_name;
 use crate::merge::Change;
 use crate::probe::QuestionSet;
 use crate::queue::Key;
+use crate::wording;
 
 /// A stored document, read.
 #[derive(Debug, Clone)]
@@ -63,13 +63,7 @@ fn read(data: &Value) -> Held {
     if let Ok(inputs) = RevisionInputs::deserialize(data) {
         return Held::Revision(Box::new(inputs));
     }
-    // The order of questions counts, which a tree does not keep: such a document holds the file as text.
-    let text = match data {
-        Value::String(text) => Cow::Borrowed(text.as_str()),
-        Value::Object(_) => Cow::Owned(data.to_string()),
-        _ => return Held::Other,
-    };
-    match Contract::import(text.as_bytes()) {
+    match wording::contract(data) {
         Ok(contract) => Held::Wording(Arc::new(QuestionSet::new(contract))),
         Err(_) => Held::Other,
     }

@@ -28,6 +28,8 @@ mod restarts;
 mod revision;
 mod rollout;
 mod sweep;
+#[cfg(test)]
+mod tests;
 mod traffic;
 mod view;
 mod wish;

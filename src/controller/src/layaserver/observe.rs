@@ -153,8 +153,9 @@ impl Wanted {
 pub(super) struct FactAges {
     /// When this process began.
     began: Duration,
-    /// First sight of each fact, by uid of its server.
-    first: Mutex<HashMap<String, BTreeMap<String, Duration>>>,
+    /// First sight of each fact, by uid of its server; none of those that were there when the server was first looked at,
+    /// since nobody knows how old they were.
+    first: Mutex<HashMap<String, BTreeMap<String, Option<Duration>>>>,
 }
 
 impl FactAges {
@@ -168,17 +169,20 @@ impl FactAges {
     /// The ages of the facts that a server has now. Facts it has no more are forgotten.
     pub(super) fn of(&self, uid: &str, server: &LayaServer, boot: Duration) -> Ages {
         let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = first.remove(uid).unwrap_or_default();
+        let before = first.remove(uid);
         let now: BTreeMap<_, _> = fact_keys(server)
             .into_iter()
             .map(|key| {
-                let seen = before.get(&key).copied().unwrap_or(boot);
+                let seen = match &before {
+                    Some(before) => before.get(&key).copied().unwrap_or(Some(boot)),
+                    None => None,
+                };
                 (key, seen)
             })
             .collect();
         let facts = now
             .iter()
-            .map(|(key, seen)| (key.clone(), boot.saturating_sub(*seen)))
+            .filter_map(|(key, seen)| Some((key.clone(), boot.saturating_sub((*seen)?))))
             .collect();
         first.insert(uid.to_owned(), now);
         Ages {

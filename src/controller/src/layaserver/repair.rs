@@ -269,7 +269,7 @@ fn start_some(
     ordinals: &[u32],
     differs: Option<String>,
 ) -> Ran {
-    if blocked(view, replicas).is_some() {
+    if blocked(view, replicas).is_some() || makes_way(view, draft, due) {
         return Ran::Nothing;
     }
     let exists = |ordinal: &u32| replicas.iter().any(|it| it.ordinal() == *ordinal);
@@ -293,6 +293,26 @@ fn start_some(
         repaired(draft, due, &format!("replicas {ordinals:?}: {what}"));
     }
     Ran::Something
+}
+
+/// Whether a start that failed the last time lets the rollout that replaces it go first: every other pass, since what is
+/// said of the failure goes with a pass that does not fail.
+fn makes_way(view: &View<'_>, draft: &Draft, due: &Due) -> bool {
+    let words = [
+        Reason::NameTaken,
+        Reason::PortInUse,
+        Reason::NoSpace,
+        Reason::GpuUnavailable,
+        Reason::SecretMissing,
+        Reason::ImageNotFound,
+        Reason::ImagePullUnauthorized,
+        Reason::ImagePullBusy,
+        Reason::ImagePullInterrupted,
+        Reason::ImagePlatformMismatch,
+    ];
+    due.role == Role::Champion
+        && draft.status.candidate.is_some()
+        && words.iter().any(|reason| view.says(*reason))
 }
 
 /// Addresses of a version that have traffic: fewer replicas than that means that one went.

@@ -1,6 +1,7 @@
 //! Where requests go (row Pointing of control-plane 3.2): computed from the facts and from which replicas are ready. It sums
 //! to 100, or is empty with a reason.
 
+use api::event::EventReason;
 use api::kinds::laya_server::{RolloutState, Strategy, Target, TargetRole, Traffic, Version};
 use api::reason::Reason;
 
@@ -21,6 +22,9 @@ pub(super) fn point(view: &View<'_>, draft: &mut Draft) -> Changed {
         && old.stable_url == wanted.stable_url;
     if same {
         return Changed::No;
+    }
+    if old.reason.as_deref() == Some(Reason::Gap.as_str()) && !wanted.targets.is_empty() {
+        draft.tell(EventReason::GapEnded, "a version answers again");
     }
     draft.status.traffic = Some(Traffic {
         generation: Some(old.generation.unwrap_or(0) + 1),

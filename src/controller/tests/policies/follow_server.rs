@@ -232,8 +232,8 @@ async fn the_wording_of_a_version_is_found_under_its_digest(world: World) {
         "{missing}"
     );
     let tree: Value = serde_json::from_str(&text).unwrap();
-    for data in [wording::document_data(&text).0, tree, json!("{}")] {
-        let is_it = data != json!("{}");
+    for data in [wording::document_data(&text).0, tree, json!({})] {
+        let is_it = data != json!({});
         let document = json!({
             "apiVersion": "apps/v1", "kind": "ControllerRevision",
             "metadata": {"name": wording::document_name(&digest)}, "data": data, "revision": 1,

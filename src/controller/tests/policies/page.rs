@@ -5,9 +5,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use api::condition::ConditionType;
+use api::reason::Reason;
 use controller::client::Deadlines;
 use controller::faults::FaultPoints;
-use controller::metrics::WatchRestart;
+use controller::metrics::{ControllerMetrics, RolloutEnded, ServerGauge, WatchRestart};
+use controller::probe::ProbeCounts;
 use prometheus::proto::{MetricFamily, MetricType};
 use service::telemetry::trace::TraceMetrics;
 
@@ -23,11 +25,33 @@ const HEAD: &str = "\
 # Metrics of the controller
 
 Prometheus text at `GET /metrics` of the admin port of `relayd controller`, and of `relayd local`, which has those of the
-[router](metrics.md) too. Every label has a closed set of words: no name of an object, namespace, uid or text is ever one.
+[router](metrics.md) too. Every label has a closed set of words, but `namespace` and `name` of the gauges that each LayaServer
+has: they appear and disappear with the object. No uid, digest or text is ever a label.
 
 | metric | type | labels | |
 |---|---|---|---|
 ";
+
+/// What can be done to objects and on engines.
+const ACTIONS: &[&str] = &[
+    "AddFinalizer",
+    "DeleteModel",
+    "DeleteRevision",
+    "DeleteServer",
+    "DeleteTask",
+    "DeleteVolume",
+    "Drain",
+    "EnsureImage",
+    "EnsureServer",
+    "EnsureVolume",
+    "PointService",
+    "RecreateServer",
+    "RemoveFinalizer",
+    "RunTask",
+    "StopServer",
+    "StopTask",
+    "StoreRevision",
+];
 
 /// Which words a label of a metric has: all of them, or what they are.
 fn words(metric: &str, label: &str) -> Words {
@@ -49,8 +73,11 @@ fn words(metric: &str, label: &str) -> Words {
                 .collect(),
         ),
         (_, "status") => closed(&["True", "False", "Unknown"]),
-        (_, "backend") => closed(&["objects"]),
-        (_, "action") => closed(&["StoreRevision", "DeleteRevision"]),
+        (_, "backend") => closed(&["objects", "docker", "embedded", "kubernetes"]),
+        (_, "action") => closed(ACTIONS),
+        ("relay_model_fetch_failures_total", "reason") => {
+            Words::Open("reasons of conditions `Fetched` and `Verified`")
+        }
         (
             "relay_controller_reconcile_total" | "relay_controller_reconcile_duration_seconds",
             "result",
@@ -62,6 +89,11 @@ fn words(metric: &str, label: &str) -> Words {
             "relay_controller_actions_total" | "relay_controller_action_duration_seconds",
             "result",
         ) => closed(&["done", "failed"]),
+        ("relay_probe_total", "result") => closed(&ProbeCounts::RESULTS),
+        (_, "strategy") => closed(&["BlueGreen", "Canary", "Shadow", "Replace"]),
+        (_, "outcome") => closed(&RolloutEnded::OUTCOMES),
+        (_, "role") => closed(&["champion", "candidate"]),
+        (_, "namespace" | "name") => Words::Open("of the LayaServer"),
         (_, "cause") => closed(&["ended", "idle", "error", "expired", "forbidden"]),
         ("relay_otel_dropped_total", "reason") => closed(&["not_delivered", "queue_full"]),
         other => panic!("{other:?} is not in the table"),
@@ -125,6 +157,23 @@ fn page(families: &[MetricFamily]) -> String {
     out
 }
 
+/// What a controller counts of a server; the suite of servers shows that it does.
+fn with_a_server(metrics: &ControllerMetrics) {
+    for result in ProbeCounts::RESULTS {
+        metrics.probe_counts().0.with_label_values(&[result]).inc();
+    }
+    metrics.rollout_ended(&RolloutEnded {
+        strategy: "BlueGreen",
+        outcome: RolloutEnded::OUTCOMES[0],
+        seconds: 60.0,
+    });
+    metrics.measure_servers(|gauge| {
+        for which in ServerGauge::ALL {
+            gauge(which, ["team", "main", "champion"], 1.0);
+        }
+    });
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_committed_page_is_current() {
     let world = sources::local().await;
@@ -152,6 +201,11 @@ async fn the_committed_page_is_current() {
         if expired >= 1 { Ok(()) } else { Err(expired) }
     })
     .await;
+    // What only a controller with an engine counts.
+    metrics.backend_seen("docker", true);
+    metrics.backend_strangers("docker", 0);
+    metrics.model_fetch_failed(Reason::SourceBusy);
+    with_a_server(&metrics);
     let text = page(&metrics.process.registry.gather());
     running.end().await;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics-controller.md");

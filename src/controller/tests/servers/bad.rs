@@ -5,7 +5,7 @@ use std::time::Duration;
 use api::kinds::LayaServerStatus;
 use backend::RunState;
 use serde_json::{Value, json};
-use testkit::laya::{Fault, Says};
+use testkit::{Fault, Says};
 
 use crate::world::{World, champion, condition, digest, holds, targets, told, until};
 
@@ -104,7 +104,7 @@ async fn fault_26_another_contract_never_has_traffic() {
 async fn fault_26_another_checkpoint_never_has_traffic() {
     is_rejected(Case {
         says: Says::relay().serving(OTHER),
-        ..case("swapped", "ModelDamaged")
+        ..case("swapped", "WrongAnswers")
     })
     .await;
 }

@@ -47,8 +47,8 @@ async fn a_start_over_two_hundred_servers_and_a_hundred_models() {
         .collect::<Vec<_>>()
         .await;
     until_within(SETUP, "all serve", || async {
-        let list = world.servers().list(&kube::api::ListParams::default());
-        let servers = list.await.unwrap().items;
+        let all = kube::api::ListParams::default();
+        let servers = world.servers().list(&all).await.unwrap().items;
         let serving = |server: &&api::kinds::LayaServer| {
             let status = server.status.clone().unwrap_or_default();
             serves(&status, &server.spec.model_ref.name) && is_at_rest(&status)

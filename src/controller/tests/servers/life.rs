@@ -6,7 +6,7 @@ use backend::{Action, Hint, RunState};
 use prometheus::TextEncoder;
 use serde_json::json;
 use testkit::backend::Outage;
-use testkit::laya::{Fault, Says};
+use testkit::{Fault, Says};
 
 use crate::world::{
     NAMESPACE, World, champion, condition, digest, holds, is_at_rest, serves, targets, told, until,
@@ -20,7 +20,7 @@ async fn a_first_start_ends_ready_with_all_traffic() {
     assert_eq!(status.champion.as_ref().unwrap().digest, Some(digest("v1")));
     let revision = champion(&status);
     let traffic = status.traffic.clone().unwrap();
-    let url = world.replica(&revision, testkit::laya::FakeLaya::url);
+    let url = world.replica(&revision, testkit::FakeLaya::url);
     assert_eq!(traffic.targets[0].urls, [url]);
     for kind in [
         "Available",
@@ -105,7 +105,7 @@ async fn another_model_is_promoted_baked_and_the_old_one_kept_stopped() {
         }
     })
     .await;
-    let drained = world.replica(&old, testkit::laya::FakeLaya::drains);
+    let drained = world.replica(&old, testkit::FakeLaya::drains);
     assert!(drained >= 1, "it was told to drain before it was stopped");
     assert_eq!(
         world.stored("main").await.len(),
@@ -334,7 +334,7 @@ async fn control_plane_10_a_gate_that_nothing_judges_waits_and_says_so() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_external_server_gets_traffic_while_its_answers_are_right_and_nothing_is_started() {
     let world = World::new().await;
-    let theirs = testkit::laya::FakeLaya::start(Says::relay().serving(&digest("theirs"))).await;
+    let theirs = testkit::FakeLaya::start(Says::relay().serving(&digest("theirs"))).await;
     let running = world.start();
     world
         .create("main", "later", &json!({"external": {"url": theirs.url()}}))
@@ -378,7 +378,7 @@ async fn fault_17_what_no_hint_told_of_is_found_by_the_next_full_look() {
     let running = world.start();
     let before = world.serving("main", "v1").await;
     // The replica ends, and its end is told to nobody but by the look that is due.
-    let old = world.replica(&champion(&before), testkit::laya::FakeLaya::url);
+    let old = world.replica(&champion(&before), testkit::FakeLaya::url);
     let uid = world.server("main").await.metadata.uid.unwrap();
     world
         .engine

@@ -31,7 +31,7 @@ use service::runtime::{Phase, Readiness, ShutdownTrigger};
 use service::telemetry::trace::Traces;
 use service::telemetry::{BuildInfo, ProcessMetrics};
 use testkit::backend::FakeBackend;
-use testkit::laya::{FakeLaya, Fault, Says};
+use testkit::{FakeLaya, Fault, Says};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -370,7 +370,7 @@ pub(crate) fn merge(into: &mut Value, from: &Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
             for (key, value) in from {
-                merge(into.entry(key.clone()).or_default(), value);
+                merge(into.entry(key.clone()).or_insert(Value::Null), value);
             }
         }
         (into, from) => *into = from.clone(),

@@ -100,6 +100,8 @@ pub(crate) struct StoredModel {
     pub(crate) digest: String,
     pub(crate) size_bytes: u64,
     pub(crate) keep: bool,
+    /// What is wrong with it, in words.
+    pub(crate) damage: Option<String>,
 }
 
 /// Asks for the engine.

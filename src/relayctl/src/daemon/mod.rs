@@ -2,6 +2,7 @@
 
 pub(crate) mod calls;
 mod findings;
+mod port;
 mod process;
 mod settings;
 mod start;
@@ -11,6 +12,7 @@ use files::{Lock, Places, ReadError};
 use serde::Deserialize;
 
 pub(crate) use self::findings::{Aside, Model, free_bytes, model, set_aside};
+pub(crate) use self::port::holder as port_holder;
 pub(crate) use self::process::Process;
 use self::process::{ProgramOf, is_relayd, program_of};
 pub(crate) use self::settings::{of_process, own, unused};

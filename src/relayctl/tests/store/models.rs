@@ -629,7 +629,10 @@ fn a_version_in_a_volume_is_registered_with_its_wording() {
     let document = laptop.get(&format!(
         "/apis/apps/v1/namespaces/default/controllerrevisions/{name}"
     ));
-    assert_eq!(document["data"], decision::RELAY_DECISIONS_JSON);
+    assert_eq!(
+        document["data"]["decisions.json"],
+        decision::RELAY_DECISIONS_JSON
+    );
     let ran = home.run(&["model", "import", "x", "--volume", "v", "--path", "local-3"]);
     assert_eq!(ran.code, Some(2), "{}", ran.err);
     assert_eq!(

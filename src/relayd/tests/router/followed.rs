@@ -5,11 +5,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use api::routing_policy::RoutingPolicySpec;
+use controller::routingpolicy::{document_name, revision_of};
 use serde_json::{Value, json};
 use testkit::{FakeLaya, Says};
 use tokio::runtime::Runtime;
 
-use crate::objects::{POLICIES, accepted, daemon, head, local, logged, objects, until_ready};
+use crate::objects::{POLICIES, daemon, head, logged, objects, until_ready};
 use crate::support::{Answer, Router, ask, post, relayd, wait_for};
 
 const SERVERS: &str = "/apis/relay.dev/v1alpha1/namespaces/default/layaservers";
@@ -25,6 +27,45 @@ fn fakes<const N: usize>() -> (Runtime, [FakeLaya; N]) {
         .unwrap();
     let fakes = std::array::from_fn(|_| runtime.block_on(FakeLaya::start(Says::relay())));
     (runtime, fakes)
+}
+
+/// A `relayd local` whose objects nobody reconciles, so that a test says what statuses say.
+fn local(home: &Path, more: &[&str]) -> Router {
+    let mut command = relayd(&["local", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    command.args([
+        "--admin-listen",
+        "127.0.0.1:0",
+        "--daemon-port",
+        "0",
+        "--no-controller",
+    ]);
+    command.args(more);
+    Router::spawn(command.env("RELAY_HOME", home))
+}
+
+/// Puts a policy in force, as a controller does: its document, then its name in status.
+fn accept(home: &Path, server: Option<&str>) {
+    let spec = match server {
+        Some(name) => json!({"serverRef": {"name": name}}),
+        None => json!({}),
+    };
+    let read: RoutingPolicySpec = serde_json::from_value(spec.clone()).unwrap();
+    let revision = revision_of(&read);
+    let document = json!({
+        "apiVersion": "apps/v1", "kind": "ControllerRevision",
+        "metadata": {"name": document_name("default", &revision)}, "data": spec, "revision": 1,
+    });
+    let documents = "/apis/apps/v1/namespaces/default/controllerrevisions";
+    let stored = objects(home, "POST", documents, &document.to_string());
+    assert!([201, 409].contains(&stored.status), "{stored:?}");
+    let policy = json!({
+        "apiVersion": "relay.dev/v1alpha1", "kind": "RoutingPolicy",
+        "metadata": {"name": "default"}, "spec": {},
+    });
+    let made = objects(home, "POST", POLICIES, &policy.to_string());
+    assert!([201, 409].contains(&made.status), "{made:?}");
+    let status = json!({"status": {"acceptedRevision": revision}});
+    patch(home, &format!("{POLICIES}/default/status"), &status);
 }
 
 fn patch(home: &Path, path: &str, body: &Value) {
@@ -87,13 +128,13 @@ fn nobody_answers(router: &Router) {
 fn the_server_that_the_policy_names_is_asked_at_the_addresses_that_have_its_traffic() {
     let home = tempfile::tempdir().unwrap();
     let (_runtime, [one, two, three]) = fakes();
-    let router = local(home.path());
+    let router = local(home.path(), &[]);
     server(home.path(), "main");
     server(home.path(), "next");
     traffic(home.path(), "main", 1, "aaaaaaaaaa", &one);
     traffic(home.path(), "next", 1, "cccccccccc", &three);
     nobody_answers(&router);
-    accepted(home.path(), &json!({"serverRef": {"name": "main"}}));
+    accept(home.path(), Some("main"));
     answers(&router, "model-aaaaaaaaaa");
     let answer = systemone(&router);
     assert_eq!(answer.headers["x-relay-contract"], "match");
@@ -107,24 +148,17 @@ fn the_server_that_the_policy_names_is_asked_at_the_addresses_that_have_its_traf
     assert!(metrics.contains("relay_router_breaker_open{server=\"bbbbbbbbbb-0\"} 0\n"));
     assert!(!metrics.contains("aaaaaaaaaa"), "its series went with it");
     // The policy names another one, then one that is not there, then none.
-    let policy = format!("{POLICIES}/default");
-    for (name, version) in [("next", Some("model-cccccccccc")), ("nobody", None)] {
-        patch(
-            home.path(),
-            &policy,
-            &json!({"spec": {"serverRef": {"name": name}}}),
-        );
+    for (name, version) in [
+        ("next", Some("model-cccccccccc")),
+        ("nobody", None),
+        ("main", Some("model-bbbbbbbbbb")),
+    ] {
+        accept(home.path(), Some(name));
         match version {
             Some(version) => answers(&router, version),
             None => nobody_answers(&router),
         }
     }
-    patch(
-        home.path(),
-        &policy,
-        &json!({"spec": {"serverRef": {"name": "main"}}}),
-    );
-    answers(&router, "model-bbbbbbbbbb");
     let nothing = json!({"status": {"traffic": {"generation": 3, "reason": "Gap", "targets": []}}});
     patch(home.path(), &format!("{SERVERS}/main/status"), &nothing);
     nobody_answers(&router);
@@ -137,10 +171,10 @@ fn the_server_that_the_policy_names_is_asked_at_the_addresses_that_have_its_traf
 fn a_shared_router_follows_over_the_network_and_keeps_its_servers_when_the_api_is_gone() {
     let home = tempfile::tempdir().unwrap();
     let (_runtime, [one]) = fakes();
-    let daemon = local(home.path());
+    let daemon = local(home.path(), &[]);
     server(home.path(), "main");
     traffic(home.path(), "main", 1, "aaaaaaaaaa", &one);
-    accepted(home.path(), &json!({"serverRef": {"name": "main"}}));
+    accept(home.path(), Some("main"));
     let kubeconfig = home.path().join("daemon/kubeconfig");
     let router = Router::start(&[
         "--policy-object",
@@ -173,25 +207,17 @@ fn servers_of_the_configuration_and_of_a_policy_exclude_each_other() {
         configured.url()
     );
     fs::write(&config, text).unwrap();
-    let mut command = relayd(&["local", "--listen", "127.0.0.1:0", "--log-format", "json"]);
-    command.args(["--admin-listen", "127.0.0.1:0", "--daemon-port", "0"]);
-    command.args(["--config", config.to_str().unwrap()]);
-    let router = Router::spawn(command.env("RELAY_HOME", home.path()));
+    let router = local(home.path(), &["--config", config.to_str().unwrap()]);
     server(home.path(), "main");
     traffic(home.path(), "main", 1, "aaaaaaaaaa", &followed);
     answers(&router, "configured");
-    accepted(home.path(), &json!({}));
+    accept(home.path(), None);
     answers(&router, "configured");
-    let policy = format!("{POLICIES}/default");
-    patch(
-        home.path(),
-        &policy,
-        &json!({"spec": {"serverRef": {"name": "main"}}}),
-    );
+    accept(home.path(), Some("main"));
     answers(&router, "model-aaaaaaaaaa");
     let said = "the policy names a LayaServer, so the servers of the configuration are not asked";
     wait_for("it to be said", || logged(&router, said).then_some(()));
-    patch(home.path(), &policy, &json!({"spec": {"serverRef": null}}));
+    accept(home.path(), None);
     answers(&router, "configured");
 }
 
@@ -238,10 +264,10 @@ fn revisions_are_reported_to_who_has_the_token_of_the_controller() {
 fn a_change_of_traffic_is_seen_within_a_second() {
     let home = tempfile::tempdir().unwrap();
     let (_runtime, [one, two]) = fakes();
-    let router = local(home.path());
+    let router = local(home.path(), &[]);
     server(home.path(), "main");
     traffic(home.path(), "main", 1, "aaaaaaaaaa", &one);
-    accepted(home.path(), &json!({"serverRef": {"name": "main"}}));
+    accept(home.path(), Some("main"));
     answers(&router, "model-aaaaaaaaaa");
     let mut took: Vec<Duration> = (2..=201)
         .map(|generation| {

@@ -14,7 +14,7 @@ use crate::support::{Answer, Router, ask, connect, relayd, run, wait_for};
 pub(crate) const POLICIES: &str = "/apis/relay.dev/v1alpha1/namespaces/default/routingpolicies";
 
 /// A `relayd local` with this home.
-pub(crate) fn local(home: &Path) -> Router {
+fn local(home: &Path) -> Router {
     let mut command = relayd(&["local", "--listen", "127.0.0.1:0"]);
     command.args(["--admin-listen", "127.0.0.1:0", "--daemon-port", "0"]);
     command.args(["--log-format", "json"]);
@@ -58,7 +58,7 @@ pub(crate) fn objects(home: &Path, method: &str, path: &str, body: &str) -> Answ
 }
 
 /// Creates the policy `default`, and waits until it is accepted: its revision.
-pub(crate) fn accepted(home: &Path, spec: &Value) -> String {
+fn accepted(home: &Path, spec: &Value) -> String {
     let object = json!({
         "apiVersion": "relay.dev/v1alpha1", "kind": "RoutingPolicy",
         "metadata": {"name": "default"}, "spec": spec,

@@ -25,7 +25,7 @@ impl Draw {
         let digest = Sha256::digest(id.as_bytes());
         let number = |at: usize| {
             let bytes = digest.iter().skip(at).take(8);
-            bytes.fold(0_u64, |number, byte| number << 8 | u64::from(*byte))
+            bytes.fold(0_u64, |number, byte| (number << 8) | u64::from(*byte))
         };
         Self {
             place: number(0) % PLACES,

@@ -146,6 +146,23 @@ impl Says {
         }
     }
 
+    /// The same with another checkpoint, whose answers are as a model's.
+    #[must_use]
+    pub fn serving(mut self, checkpoint: &str) -> Self {
+        if let Some(before) = self.checkpoint.replace(checkpoint.to_owned()) {
+            self.health.1 = self.health.1.replace(&before, checkpoint);
+        }
+        self.answers = Answers::lively();
+        self
+    }
+
+    /// The same on another device.
+    #[must_use]
+    pub fn on(mut self, device: &str) -> Self {
+        self.health.1 = self.health.1.replace(r#""cpu""#, &format!(r#""{device}""#));
+        self
+    }
+
     /// The same, but not ready for this reason.
     #[must_use]
     pub fn not_ready(mut self, reason: &str) -> Self {

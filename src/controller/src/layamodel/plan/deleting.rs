@@ -283,6 +283,10 @@ fn pruning(mut pass: Pass<'_>, task: &TaskSeen) -> Ended {
             pass.end(task);
             "its files are gone".to_owned()
         }
+        Outcome::Failed(_) if !has_data(&pass.facts) => {
+            pass.end(task);
+            "its files are left".to_owned()
+        }
         Outcome::Failed(failed) => {
             let since = outcome::ended_at(task).map(|at| pass.now.wall.duration_since(at));
             let waited = since.and_then(|since| Duration::try_from(since).ok());

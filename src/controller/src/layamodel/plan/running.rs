@@ -145,8 +145,7 @@ fn must_store(pass: &mut Pass<'_>, wording: Option<&Wording>) -> bool {
         return false;
     }
     pass.actions.push(Action::StoreContract {
-        digest: wording.digest.clone(),
-        decisions: wording.decisions.clone(),
+        wording: wording.clone(),
     });
     true
 }

@@ -3,11 +3,12 @@
 use api::event::EventReason;
 use api::kinds::laya_model::ModelPhase;
 use api::reason::Reason;
-use backend::{Action as EngineAction, ImageState, TaskSpec};
+use backend::{Action as EngineAction, ImageState, RunState, TaskSeen, TaskSpec};
 use jiff::SignedDuration;
 
 use super::{Ended, Pass, RUNNING, running, stands};
 use crate::clock::whole_seconds;
+use crate::layamodel::outcome::{self, Outcome};
 use crate::layamodel::plan::Action;
 use crate::layamodel::source::Source;
 use crate::layamodel::status::{Stand, subject};
@@ -22,8 +23,23 @@ pub(super) fn begins_anew(pass: &Pass<'_>) -> bool {
     let Some(fetch) = &pass.facts.fetch else {
         return false;
     };
-    let is_changed = pass.facts.observed_generation != pass.model.metadata.generation;
-    retry::gave_up(fetch) && (is_changed || pass.asks_to_verify())
+    let patience = &pass.model.spec.fetch;
+    let gave_up = retry::gave_up(fetch);
+    let late = retry::is_late(fetch, patience, pass.now, pass.checked.fetch_age);
+    is_changed(pass) && (gave_up || late) || gave_up && pass.asks_to_verify()
+}
+
+/// Whether a fetch failed under a spec that is not the one of now: its end says nothing of the new wish, and must not stop
+/// it.
+pub(super) fn failed_before(pass: &Pass<'_>, task: &TaskSeen) -> bool {
+    is_changed(pass)
+        && pass.facts.observed_generation.is_some()
+        && task.state == RunState::Exited
+        && matches!(outcome::of_model(task), Outcome::Failed(_))
+}
+
+fn is_changed(pass: &Pass<'_>) -> bool {
+    pass.facts.observed_generation != pass.model.metadata.generation
 }
 
 /// Whether the files were in a volume that is gone, or that is another one by now.

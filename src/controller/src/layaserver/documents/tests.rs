@@ -1,4 +1,4 @@
-use decision::{RELAY_DECISIONS_JSON, relay_contract};
+use decision::{Contract, RELAY_DECISIONS_JSON, relay_contract};
 use serde_json::json;
 
 use super::*;

@@ -181,17 +181,15 @@ fn fault_11_a_fact_is_as_old_as_this_process_has_known_it() {
     let rolling = server(&json!({}), &status);
     let at = |seconds| ages.of("u1", &rolling, Duration::from_secs(seconds));
     let key = "rollout@2026-11-30T10:00:00Z";
-    assert_eq!(at(130).facts[key], Duration::ZERO);
-    let later = at(150);
-    assert_eq!(later.facts[key], Duration::from_secs(20));
-    assert_eq!(later.process, Duration::from_secs(50));
+    assert_eq!(at(130).facts.get(key), None, "older than anybody knows");
     let idle = server(&json!({}), &json!({}));
-    assert!(
-        ages.of("u1", &idle, Duration::from_secs(160))
-            .facts
-            .is_empty()
+    let none = ages.of("u1", &idle, Duration::from_secs(140));
+    assert_eq!(
+        (none.facts.len(), none.process),
+        (0, Duration::from_secs(40))
     );
-    assert_eq!(at(170).facts[key], Duration::ZERO, "forgotten meanwhile");
+    assert_eq!(at(150).facts[key], Duration::ZERO, "it came up just now");
+    assert_eq!(at(170).facts[key], Duration::from_secs(20));
     ages.forget("u1");
-    assert_eq!(at(180).facts[key], Duration::ZERO);
+    assert_eq!(at(180).facts.get(key), None);
 }

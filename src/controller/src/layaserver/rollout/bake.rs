@@ -7,7 +7,6 @@ use api::reason::Reason;
 use super::super::facts::revision;
 use super::super::history::{self, Outcome};
 use super::super::sweep;
-use super::super::traffic;
 use super::super::view::{Because, Draft, View};
 use super::{Next, path, report, told};
 
@@ -16,9 +15,6 @@ pub(super) fn promote(view: &View<'_>, draft: &mut Draft) {
     let Some(candidate) = draft.status.candidate.take() else {
         return;
     };
-    if traffic::in_gap(draft) {
-        draft.tell(EventReason::GapEnded, "the new version answers");
-    }
     let forced = path::is_forced(view, &candidate);
     let champion = Version {
         since: Some(view.now()),

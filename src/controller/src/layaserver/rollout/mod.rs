@@ -76,6 +76,9 @@ pub(super) fn hold(view: &View<'_>, draft: &mut Draft) {
     if draft.status.state().is_some() {
         hold::settle(view, draft);
     }
+    if draft.status.state() == Some(RolloutState::Paused) {
+        draft.waits = Some(hold::told(view, draft));
+    }
 }
 
 /// Goes on with the rollout that runs.

@@ -7,7 +7,7 @@ use api::kinds::laya_server::ServerApi;
 use api::reason::Reason;
 use decision::relay_contract;
 use prometheus::{IntCounterVec, Opts};
-use testkit::laya::{FakeLaya, Fault, Says};
+use testkit::{FakeLaya, Fault, Says};
 use tokio::task::JoinHandle;
 
 use super::*;

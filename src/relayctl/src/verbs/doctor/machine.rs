@@ -9,7 +9,7 @@ use crate::call::Call;
 use crate::daemon::{self, Model, State};
 use crate::error::CliError;
 use crate::router::Router;
-use crate::verbs::status::lost;
+use crate::verbs::status::{Missing, lost, port_problem};
 use crate::verbs::up;
 use crate::verbs::version::VERSION;
 
@@ -69,6 +69,11 @@ pub(super) async fn check(call: &Call, checks: &mut Vec<Check>) -> Result<bool, 
         ),
         Some(url) => router(url, up::model_said(&places, &endpoint)).await,
     });
+    let own = up::has_own_address(&endpoint);
+    let taken = port_problem(endpoint.router.as_deref(), own, None, daemon::port_holder);
+    if let Some(Missing { what, fix }) = taken {
+        checks.push(Check::warn("ports", what, fix));
+    }
     Ok(true)
 }
 
@@ -202,7 +207,8 @@ fn program() -> Check {
 
 fn port_taken(port: u16, what: &str, other: &str) -> Option<Check> {
     let error = TcpListener::bind(("127.0.0.1", port)).err()?;
-    let found = format!("port {port} of the {what} cannot be had: {error}");
+    let by = daemon::port_holder(port).map_or(String::new(), |holder| format!(", {holder} has it"));
+    let found = format!("port {port} of the {what} cannot be had: {error}{by}");
     Some(Check::warn(
         "ports",
         found,

@@ -8,7 +8,7 @@ use clap::Args;
 use decision::contract::{Contract, Digest, MAX_FILE_BYTES};
 use serde_json::{Value, json};
 
-use super::{find, say};
+use super::{MODELS, find, say};
 use crate::call::{Call, DryRun, block_on};
 use crate::conditions::{self, Settled};
 use crate::daemon::calls;
@@ -24,8 +24,8 @@ use api::label;
 
 /// Hashing 10 GB from a slow disk.
 const PATIENCE: Duration = Duration::from_secs(900);
-/// Volume of this machine's versions, whatever its engine calls it.
-const MODELS: &str = "models";
+/// Where in a stored wording its text is; the data of a document must be an object.
+const TEXT: &str = "decisions.json";
 /// Folder of a version on a volume of ours, before its 64 hex digits.
 const FOLDER: &str = "sha256-";
 
@@ -382,7 +382,7 @@ async fn store(server: &Server, wording: &Wording, write: Write) -> Result<(), C
             "labels": {label::PART_OF: label::RELAY, label::MANAGED_BY: RELAYCTL},
         },
         "revision": 1,
-        "data": wording.text,
+        "data": {TEXT: wording.text},
     });
     let path = Server::collection(kind, Some(&server.namespace));
     match server.create(&path, &document).await {

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::call::Call;
-use crate::daemon::calls::{self, Engine};
+use crate::daemon::calls::{self, Engine, StoredModel};
 use crate::error::CliError;
 use crate::facts::{self, Laya, Model, short};
 use crate::kinds::{self, Kind};
@@ -217,19 +217,30 @@ fn unnamed(engine: &Engine, models: &[Value]) -> Vec<String> {
         .collect();
     let volume = engine.models_volume.as_ref();
     let place = volume.map_or("the models volume", |volume| volume.name.as_str());
-    let mut lines: Vec<_> = engine
+    let damaged = |stored: &StoredModel| {
+        let damage = stored.damage.as_deref();
+        damage.map_or(String::new(), |why| format!(", damaged: {why}"))
+    };
+    let (with, without): (Vec<_>, Vec<_>) = engine
         .models
         .iter()
-        .filter(|stored| !known.contains(&stored.digest))
+        .partition(|stored| known.contains(&stored.digest));
+    let mut lines: Vec<_> = without
+        .into_iter()
         .map(|stored| {
             let kept = if stored.keep { ", kept on purpose" } else { "" };
             format!(
-                "without an object in {place}: {} ({}){kept}",
+                "without an object in {place}: {} ({}){kept}{}",
                 short(&stored.digest),
-                facts::bytes(stored.size_bytes)
+                facts::bytes(stored.size_bytes),
+                damaged(stored)
             )
         })
         .collect();
+    let with = with.into_iter().filter(|stored| stored.damage.is_some());
+    lines.extend(
+        with.map(|stored| format!("in {place}: {}{}", short(&stored.digest), damaged(stored))),
+    );
     let folders = volume.map_or(&[][..], |volume| &volume.unknown_folders);
     if !folders.is_empty() {
         lines.push(format!(
@@ -296,13 +307,14 @@ later     not fetched              -        -        -      -          -       2
         let engine: Engine = serde_json::from_value(json!({"backend": "docker", "reachable": true,
             "modelsVolume": {"name": "relay-abc-models", "freeBytes": 1, "totalBytes": 2, "unknownFolders": ["old", "x\u{1b}"]},
             "models": [{"digest": "sha256:aaaaaaaaaaaaaa", "sizeBytes": 1000, "keep": true},
-                {"digest": "sha256:bbbbbbbbbbbbbb", "sizeBytes": 2000, "keep": false}]}))
+                {"digest": "sha256:bbbbbbbbbbbbbb", "sizeBytes": 2000, "keep": false, "damage": "config.json has 3 bytes, not 2"}]}))
         .unwrap();
         let models = [json!({"status": {"digest": "sha256:bbbbbbbbbbbbbb"}})];
         assert_eq!(
             unnamed(&engine, &models),
             [
                 "without an object in relay-abc-models: aaaaaaaaaaaa (1.0 kB), kept on purpose",
+                "in relay-abc-models: bbbbbbbbbbbb, damaged: config.json has 3 bytes, not 2",
                 "unknown folders in relay-abc-models, left alone: old, x\u{1b}"
             ]
         );

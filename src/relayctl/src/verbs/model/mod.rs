@@ -22,6 +22,9 @@ use crate::server::Server;
 use api::exit::Exit;
 use serde_json::Value;
 
+/// Volume of this machine's versions, whatever its engine calls it.
+const MODELS: &str = "models";
+
 /// Arguments of `relayctl model`.
 #[derive(Debug, Args)]
 #[command(after_help = "\

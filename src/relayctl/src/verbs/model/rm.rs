@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::Value;
 
-use super::find;
+use super::{MODELS, find};
 use crate::call::{Call, DryRun, block_on};
 use crate::error::CliError;
 use crate::facts::{self, Laya, Model, is_deleting};
@@ -104,8 +104,10 @@ fn question(models: &[Value], server: &Server) -> String {
         .iter()
         .map(|object| {
             let model = Model(object);
-            let kept = object["spec"]["storage"]["onDelete"] == "Retain"
-                || !object["spec"]["source"]["volume"].is_null();
+            let volume = facts::text(&object["spec"]["source"]["volume"]["name"]);
+            // What `import --dir` published lies in the volume of ours.
+            let foreign = volume.is_some_and(|volume| volume != MODELS);
+            let kept = foreign || object["spec"]["storage"]["onDelete"] == "Retain";
             let size = model
                 .size()
                 .map_or(String::new(), |size| format!(" ({})", facts::bytes(size)));

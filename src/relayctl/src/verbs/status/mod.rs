@@ -37,6 +37,8 @@ struct Facts {
     own_model: bool,
     /// Whether they name an address of the router.
     own_address: bool,
+    /// Who has the router's own port.
+    port_holder: Option<String>,
     /// Why there is no model.
     model: Option<Model>,
     /// Stores that were set aside.
@@ -96,6 +98,7 @@ async fn gather(call: &Call, server: &Server) -> Result<Facts, CliError> {
             }
             facts.own_model = up::has_own_model(endpoint);
             facts.own_address = up::has_own_address(endpoint);
+            facts.port_holder = daemon::port_holder(problems::PORT);
         }
         facts.lost = lost(&places);
         facts.free = daemon::free_bytes(&places.relay).ok();

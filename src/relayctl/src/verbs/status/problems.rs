@@ -16,7 +16,7 @@ use crate::kinds::Kind;
 use crate::verbs::doctor;
 
 /// The router's own port, and the last of those it takes instead (training 11).
-const PORT: u16 = 8737;
+pub(super) const PORT: u16 = 8737;
 const LAST_PORT: u16 = 8747;
 /// Less than the shipped version needs, in bytes.
 const SMALL_VOLUME: u64 = 1_000_000_000;
@@ -156,11 +156,12 @@ pub(crate) fn engine_problems(engine: &Engine) -> Vec<Missing> {
     all
 }
 
-/// What a router that found its port taken has to say.
+/// What a router that found its port taken has to say; `holder` is who has that, as far as is known.
 pub(crate) fn port_problem(
     router: Option<&str>,
     own_address: bool,
     engine: Option<&Engine>,
+    holder: impl FnOnce(u16) -> Option<String>,
 ) -> Option<Missing> {
     let port: u16 = router?
         .trim_end_matches('/')
@@ -180,8 +181,9 @@ pub(crate) fn port_problem(
             .any(|stranger| stranger.name.ends_with(&ending))
     });
     (!is_told).then(|| {
+        let by = holder(PORT).map_or(String::new(), |holder| format!(" by {holder}"));
         Missing::new(
-            format!("port {PORT} is taken, and the router listens on {port} meanwhile"),
+            format!("port {PORT} is taken{by}, and the router listens on {port} meanwhile"),
             "relayctl adopt uses what is there if it is a Laya server; relayctl adopt --replace takes its place",
         )
     })
@@ -376,6 +378,7 @@ fn machine(facts: &Facts) -> Vec<Missing> {
             router,
             facts.own_address,
             facts.engine.as_ref(),
+            |_| facts.port_holder.clone(),
         ));
     }
     all

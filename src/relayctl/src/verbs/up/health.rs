@@ -11,6 +11,8 @@ use crate::router::Router;
 
 /// How long a model that was asked for may take before `up` ends without it; rules answer meanwhile.
 const MODEL_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a router may take to follow a LayaServer.
+const FOLLOW_PATIENCE: Duration = Duration::from_secs(5);
 /// What serves a model, or says where one is, beside the objects.
 const MODEL_SETTINGS: [&str; 3] = ["RELAYD_CHECKPOINT", "RELAYD_CONFIG", "RELAYD_LAYA_URL"];
 
@@ -28,12 +30,13 @@ pub(crate) fn has_own_address(endpoint: &Endpoint) -> bool {
         .is_some_and(|variables| variables.contains_key("RELAYD_LISTEN"))
 }
 
-/// What the router says of itself, and why it has no model where one was asked for.
+/// What the router says of itself, and why it has no model where a variable asked for one. `serves`: a LayaServer answers, so
+/// that the router will follow in a moment.
 pub(super) async fn look(
     places: &Places,
     endpoint: &Endpoint,
     started: Option<&Started>,
-    ends: Instant,
+    serves: bool,
 ) -> (Option<Value>, Option<Model>) {
     let Some(router) = endpoint
         .router
@@ -43,12 +46,24 @@ pub(super) async fn look(
         return (None, None);
     };
     let asked_for = has_own_model(endpoint);
-    let ends = ends.min(Instant::now() + MODEL_PATIENCE);
+    let patience = if asked_for {
+        MODEL_PATIENCE
+    } else {
+        FOLLOW_PATIENCE
+    };
+    let ends = Instant::now() + patience;
     loop {
         let health = router.ask("/health").await.ok();
-        let serves = health.as_ref().is_some_and(|health| health["ok"] == true);
-        if serves || !asked_for {
+        let answers = health.as_ref().is_some_and(|health| health["ok"] == true);
+        if answers || !(asked_for || serves) {
             return (health, None);
+        }
+        if !asked_for {
+            if Instant::now() >= ends {
+                return (health, None);
+            }
+            tokio::time::sleep(AGAIN).await;
+            continue;
         }
         let said = match started {
             Some(started) => started.model(),

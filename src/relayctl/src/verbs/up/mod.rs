@@ -18,7 +18,7 @@ use super::wait;
 use crate::call::{Call, block_on};
 use crate::context::LOCAL;
 use crate::daemon::calls::{self, Engine};
-use crate::daemon::{Endpoint, Model};
+use crate::daemon::{self, Endpoint, Model};
 use crate::error::CliError;
 use crate::kinds;
 use crate::output;
@@ -111,12 +111,15 @@ pub(crate) fn run(call: &Call, arguments: &UpArguments) -> Result<Exit, CliError
             recovered(call, &server).await?;
         }
         let made = objects::defaults(call, &server, &endpoint).await?;
-        let left = ends.saturating_duration_since(Instant::now());
+        // Somebody may have thought about a question for long.
+        let left = call.patience(PATIENCE);
         let kind = kinds::routing_policy();
         let policy =
             wait::until_settled(&server, kind, &server.namespace, &made.policy, left).await?;
         let mut missing = serving::until_served(call, &server, &made).await?;
-        let (health, said) = health::look(&places, &endpoint, started.as_ref(), ends).await;
+        let servers = objects::all(&server, kinds::laya_server()).await?;
+        let serves = servers.iter().any(is_ready);
+        let (health, said) = health::look(&places, &endpoint, started.as_ref(), serves).await;
         missing.extend(made.missing);
         let up = Up {
             policy,
@@ -124,12 +127,17 @@ pub(crate) fn run(call: &Call, arguments: &UpArguments) -> Result<Exit, CliError
             said,
             missing,
             models: objects::all(&server, kinds::laya_model()).await?,
-            servers: objects::all(&server, kinds::laya_server()).await?,
+            servers,
             engine: calls::engine(&server).await,
             endpoint,
         };
         tell(&places, &server, &up)
     }))
+}
+
+/// Whether a server answers, by its condition.
+fn is_ready(object: &Value) -> bool {
+    crate::conditions::find(object, "Ready").is_some_and(|ready| ready.is_true())
 }
 
 /// What starts and stops on this machine has nothing to do with a cluster.
@@ -229,6 +237,7 @@ fn tell(places: &Places, server: &Server, up: &Up) -> Result<Exit, CliError> {
             up.endpoint.router.as_deref(),
             has_own_address(&up.endpoint),
             engine,
+            daemon::port_holder,
         ));
         missing.extend(no_model(
             up.health.as_ref(),

@@ -98,12 +98,19 @@ fn a_taken_port_is_told_once() {
         ),
     ] {
         assert_eq!(
-            port_problem(Some(router), own, engine).is_some(),
+            port_problem(Some(router), own, engine, |_| None).is_some(),
             told,
             "{name}"
         );
     }
-    assert!(port_problem(None, false, None).is_none());
+    let named = port_problem(Some("http://127.0.0.1:8738"), false, None, |port| {
+        Some(format!("the one of {port}"))
+    });
+    assert_eq!(
+        named.unwrap().what,
+        "port 8737 is taken by the one of 8737, and the router listens on 8738 meanwhile"
+    );
+    assert!(port_problem(None, false, None, |_| None).is_none());
 }
 
 #[test]
