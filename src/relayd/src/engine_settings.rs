@@ -15,8 +15,8 @@ const KEEP_TRAINED: usize = 3;
 /// Flags of the engine.
 #[derive(Debug, Args)]
 pub(crate) struct EngineFlags {
-    /// Where models and servers live: docker, or embedded in this process [default: what was chosen at the first start,
-    /// which is docker if an engine answered then]
+    /// Where models and servers live: docker, embedded (in this process) or, for `relayd controller` alone, kubernetes
+    /// [default: kubernetes there; in `relayd local` what was chosen at the first start, docker if an engine answered]
     #[arg(long, value_name = "NAME")]
     backend: Option<String>,
     /// Image of servers and tasks whose object names none [default: relay-laya-native:latest, which
@@ -111,4 +111,46 @@ fn allowed(
         from: backend.source,
         reason: reason.to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn read(of: EngineOf, flags: &[(&'static str, &str)]) -> Result<EngineSettings, String> {
+        let given = |(key, value): &(&'static str, &str)| (*key, vec![(*value).to_owned()]);
+        let flags: BTreeMap<_, _> = flags.iter().map(given).collect();
+        let nothing = std::iter::empty::<(String, String)>();
+        let mut layers = Layers::new(flags, "RELAYD_", nothing, None).unwrap();
+        EngineSettings::read(&mut layers, of).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_laptop_has_docker_or_the_engine_inside_and_no_contradictions() {
+        use BackendName::{Docker, Embedded, Kubernetes};
+        let laptop = |flags: &[_]| read(EngineOf::Laptop, flags).map(|settings| settings.backend);
+        assert_eq!(laptop(&[]), Ok(None));
+        assert_eq!(laptop(&[("no_docker", "true")]), Ok(Some(Embedded)));
+        assert_eq!(laptop(&[("backend", "docker")]), Ok(Some(Docker)));
+        let both = [("backend", "embedded"), ("no_docker", "true")];
+        assert_eq!(laptop(&both), Ok(Some(Embedded)));
+        for (flags, says) in [
+            (
+                &[("backend", "docker"), ("no_docker", "true")][..],
+                "no_docker",
+            ),
+            (&[("backend", "kubernetes")], "relayd controller"),
+            (&[("backend", "podman")], "expected docker"),
+            (&[("keep_trained", "0")], "at least 1"),
+        ] {
+            let error = laptop(flags).unwrap_err();
+            assert!(error.contains(says), "{error}");
+        }
+        let cluster = read(EngineOf::Controller, &[("backend", "kubernetes")]).unwrap();
+        assert_eq!(cluster.backend, Some(Kubernetes));
+        assert_eq!(cluster.laya_image, LAYA_IMAGE);
+        assert_eq!(cluster.keep_trained, KEEP_TRAINED);
+    }
 }

@@ -14,8 +14,10 @@ use kube::{Api, Client, ResourceExt as _};
 use service::runtime::Shutdown;
 use tokio::sync::watch;
 
-/// Between two looks, until one shows that all is in place.
-const AGAIN: Duration = Duration::from_millis(100);
+/// After the first look that did not show all in place; doubled up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// Longest pause between two looks.
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// Looks until it holds, and says so once. Ends when the process drains.
 pub(crate) async fn run(
@@ -25,8 +27,10 @@ pub(crate) async fn run(
     shutdown: Shutdown,
 ) {
     let look = async {
+        let mut pause = FIRST_PAUSE;
         while !all_in_place(&client, &*backend).await {
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     };
     tokio::select! {
