@@ -214,7 +214,7 @@ fn crashing_is_made_anew_with_a_growing_pause() {
             ..Behaviour::default()
         },
     );
-    for _ in 0..900 {
+    for _ in 0..3_000 {
         if !world.pass(Kill::Never) {
             world.tick(1);
         }
