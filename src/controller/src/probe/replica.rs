@@ -100,6 +100,8 @@ pub(super) struct ReplicaState {
     misses: u32,
     health: HealthSaid,
     health_known: bool,
+    /// Whether it answered, or failed to, since it is watched.
+    health_asked: bool,
     fallbacks_grew: bool,
     /// Whether a pass has read that since.
     growth_told: bool,
@@ -134,6 +136,7 @@ impl ReplicaState {
             misses: 0,
             health: HealthSaid::default(),
             health_known: false,
+            health_asked: false,
             fallbacks_grew: false,
             growth_told: false,
             round: Round::First(0),
@@ -200,7 +203,11 @@ impl ReplicaState {
         match lane {
             Lane::Looks if self.looking => None,
             Lane::Looks => {
-                let ask = if !self.plain && self.ready_at <= now {
+                // What it is comes before whether it is ready: a pass that knows only the second would take it for a server
+                // that says nothing of itself.
+                let ask = if !self.health_asked && self.health_at <= now {
+                    Ask::Health
+                } else if !self.plain && self.ready_at <= now {
                     Ask::Ready
                 } else if self.health_at <= now {
                     Ask::Health
@@ -364,6 +371,7 @@ impl ReplicaState {
     }
 
     fn health_answered(&mut self, came: &Result<Said, CallError>, now: &Now) {
+        self.health_asked = true;
         let wanted = self.replica.digest.as_deref();
         let read = match came {
             Err(error) => Err(Some(error)),

@@ -1,13 +1,17 @@
 //! Bars of control-plane 19, measured: run in release with `--ignored --nocapture bars`. What must hold on any machine is
 //! asserted: no writes; the times are printed and bounded loosely.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use api::kinds::LayaServer;
 use controller::metrics::{PassResult, WriteResult};
 use futures_util::{StreamExt, stream};
-use serde_json::json;
+use kube::ResourceExt;
+use kube::api::ListParams;
+use serde_json::{Value, json};
 
-use crate::world::{World, is_at_rest, serves, until_within};
+use crate::world::{World, is_at_rest, serves, told, until_within};
 
 /// Setting up takes longer than any other test waits.
 const SETUP: Duration = Duration::from_secs(300);
@@ -47,9 +51,9 @@ async fn a_start_over_two_hundred_servers_and_a_hundred_models() {
         .collect::<Vec<_>>()
         .await;
     until_within(SETUP, "all serve", || async {
-        let all = kube::api::ListParams::default();
+        let all = ListParams::default();
         let servers = world.servers().list(&all).await.unwrap().items;
-        let serving = |server: &&api::kinds::LayaServer| {
+        let serving = |server: &&LayaServer| {
             let status = server.status.clone().unwrap_or_default();
             serves(&status, &server.spec.model_ref.name) && is_at_rest(&status)
         };
@@ -63,6 +67,7 @@ async fn a_start_over_two_hundred_servers_and_a_hundred_models() {
     );
     running.end().await;
 
+    let before = statuses(&world).await;
     let began = Instant::now();
     let running = world.start();
     let metrics = running.metrics.clone();
@@ -89,7 +94,14 @@ async fn a_start_over_two_hundred_servers_and_a_hundred_models() {
     println!("one pass each after a start: {took:?}, bar {BAR:?}");
     assert!(took < 4 * BAR, "{took:?}");
     // Probes come in and change nothing that is written.
-    tokio::time::sleep(Duration::from_secs(20)).await;
+    let idle = Instant::now();
+    while idle.elapsed() < Duration::from_secs(20) {
+        for (name, status) in statuses(&world).await {
+            let was = &before[&name];
+            assert_eq!(&status, was, "{name}");
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
     for kind in ["LayaServer", "LayaModel"] {
         for result in [
             WriteResult::Written,
@@ -101,4 +113,15 @@ async fn a_start_over_two_hundred_servers_and_a_hundred_models() {
         }
     }
     running.end().await;
+}
+
+/// What is said of each server.
+async fn statuses(world: &World) -> BTreeMap<String, Value> {
+    let all = ListParams::default();
+    let servers = world.servers().list(&all).await.unwrap().items;
+    let status = |server: LayaServer| {
+        let status = told(&server.status.clone().unwrap_or_default());
+        (server.name_any(), status)
+    };
+    servers.into_iter().map(status).collect()
 }
