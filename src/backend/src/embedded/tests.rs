@@ -435,8 +435,14 @@ async fn a_task_runs_once_says_how_it_ended_and_is_forgotten_when_told() {
 async fn a_task_is_given_its_files_and_secrets_and_leaves_none() {
     use api::kinds::shared::SecretRef;
     let world = World::new();
-    let manifest = br#"{"baseUrl": "http://127.0.0.1:9/", "files": [{"path": "config.json", "size": 1, "sha256": "HASH"}]}"#;
-    let manifest = String::from_utf8_lossy(manifest).replace("HASH", &"0".repeat(64));
+    let from = world.home.path().join("from");
+    write_random(&from, Shape::Tiny, 10).unwrap();
+    let files = inspect(&from, None).unwrap().files;
+    let files: Vec<_> = files
+        .iter()
+        .map(|file| json!({"path": file.path, "size": file.size, "sha256": file.sha256}))
+        .collect();
+    let manifest = json!({"baseUrl": "http://127.0.0.1:9/", "files": files}).to_string();
     let words = [
         "--manifest",
         "/run/relay/manifest.json",

@@ -86,6 +86,9 @@ struct Job {
     server: ServerId,
     replica: Replica,
     ask: Ask,
+    /// Whether the server says which contract it has. One that names none refuses a question that names one, though it may
+    /// answer it well (`ContractUnverified`).
+    names_contract: bool,
 }
 
 /// What came of it.
@@ -224,6 +227,7 @@ impl Shared {
                     server: server.clone(),
                     replica: state.replica.clone(),
                     ask,
+                    names_contract: state.names_contract(),
                 }));
             }
         }
@@ -310,7 +314,8 @@ fn call(job: &Job) -> (Call, Duration) {
         HeaderName::from_static("x-laya-deadline-ms"),
         HeaderValue::from(u64::try_from(replica.timeout.as_millis()).unwrap_or(u64::MAX)),
     )];
-    if let Some(contract) = &replica.contract
+    if job.names_contract
+        && let Some(contract) = &replica.contract
         && let Ok(contract) = HeaderValue::from_str(contract)
     {
         headers.push((HeaderName::from_static("x-laya-contract"), contract));

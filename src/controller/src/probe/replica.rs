@@ -126,6 +126,11 @@ pub(super) struct ReplicaState {
 }
 
 impl ReplicaState {
+    /// Whether `/health` names a contract.
+    pub(super) const fn names_contract(&self) -> bool {
+        self.health.contract.is_some()
+    }
+
     /// Nothing is known of it yet.
     pub(super) fn new(replica: Replica, now: Duration) -> Self {
         let plain = replica.server_api == ServerApi::Laya;

@@ -67,7 +67,11 @@ fn checkpoint(home: &Path, name: &str, seed: u64) -> (String, String) {
 
 /// Imports a random checkpoint with Relay's own wording; waits until the model is Ready. Its digest.
 pub(crate) fn model(home: &Path, name: &str, seed: u64) -> String {
-    let (path, digest) = checkpoint(home, &format!("{name}-files"), seed);
+    let (path, _) = checkpoint(home, &format!("{name}-files"), seed);
+    // It says itself for which questions it was made, as `laya random-checkpoint --contract relay` writes it.
+    let wording = decision::RELAY_DECISIONS_JSON;
+    fs::write(Path::new(&path).join("decisions.json"), wording).unwrap();
+    let digest = inspect(Path::new(&path), None).unwrap().digest.unwrap();
     let body = json!({
         "name": name, "namespace": "default", "path": path, "decisions": decision::RELAY_DECISIONS_JSON,
     });
