@@ -283,7 +283,9 @@ fn docker_options(store: &str, places: &Places) -> Result<docker::Options, Relay
     Ok(docker::Options {
         host: variable("DOCKER_HOST"),
         runtime_folder: std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from),
-        secrets: Arc::new(move |_: &str, secret: &SecretRef| secrets.read(secret).map_err(|error| error.to_string())),
+        secrets: Arc::new(move |_: &str, secret: &SecretRef| {
+            secrets.read(secret).map_err(|error| error.to_string())
+        }),
         proxies: Proxies {
             http: variable("HTTP_PROXY"),
             https: variable("HTTPS_PROXY"),

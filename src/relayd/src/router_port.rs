@@ -142,12 +142,9 @@ mod tests {
             agent: home.path().join("agent"),
         };
         let mut own = crate::local_home::LocalHome::take(places.clone()).unwrap();
-        let holder = bind(
-            ListenAddress(([127, 0, 0, 1], 0).into()),
-            PortTaken::Refuse,
-        )
-        .await
-        .unwrap();
+        let holder = bind(ListenAddress(([127, 0, 0, 1], 0).into()), PortTaken::Refuse)
+            .await
+            .unwrap();
         let wanted = ListenAddress(holder.local_addr().unwrap());
         let elsewhere = ([127, 0, 0, 1], 1).into();
         let announcement = own.announce(elsewhere, None).unwrap();
