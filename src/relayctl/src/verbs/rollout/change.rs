@@ -81,6 +81,10 @@ pub(super) async fn run(call: &Call, name: &str, change: Change) -> Result<Exit,
     }
     let mut patch = json!({"spec": {"rollout": {}}});
     patch["spec"]["rollout"][edit.field] = edit.value.clone();
+    if change == Change::Retry && laya.rollout_spec().get("abort").is_some() {
+        // An abort that stays there would take the same revision back again.
+        patch["spec"]["rollout"]["abort"] = Value::Null;
+    }
     let kind = kinds::laya_server();
     let changed = server
         .patch(
