@@ -383,7 +383,7 @@ impl Inner {
     ) -> Result<(), BackendError> {
         for role in roles {
             match self.volume_seen(role).await? {
-                Some(super::volumes::Found::Ours(seen)) => observed.volumes.push(seen),
+                Some(super::volumes::Found::Ours { seen, .. }) => observed.volumes.push(seen),
                 Some(super::volumes::Found::Stranger(stranger)) => {
                     observed.strangers.push(stranger);
                 }
