@@ -66,7 +66,8 @@ impl Inner {
         Ok(listed.into_iter().filter_map(listed_of).collect())
     }
 
-    async fn list(
+    /// Containers by a filter of the engine.
+    pub(super) async fn list(
         &self,
         key: &str,
         values: Vec<String>,
