@@ -76,6 +76,8 @@ struct Inner {
     options: EmbeddedOptions,
     state: State,
     hints: broadcast::Sender<Hint>,
+    /// Ends imports and prunes, which nobody else holds a switch of.
+    cancel: volumes::Cancel,
 }
 
 impl Embedded {
@@ -86,12 +88,14 @@ impl Embedded {
             options,
             state: State::default(),
             hints: broadcast::Sender::new(HINTS),
+            cancel: volumes::Cancel::new(),
         }))
     }
 
     /// Stops everything that runs, and waits for it at most so long: servers finish the requests they have, a fetch keeps
-    /// what it has for the next time. Nothing is started afterwards.
+    /// what it has for the next time. Nothing is started afterwards. Imports and prunes end within a second.
     pub async fn close(&self, grace: Duration) {
+        self.0.cancel.cancel();
         self.0.state.close(grace);
         let inner = self.0.clone();
         // One that does not end in time ends with the process.
@@ -110,7 +114,7 @@ impl Embedded {
     }
 
     /// Publishes a folder of this machine among the models, as `laya fetch --from-dir` does: its result (control-plane
-    /// 13), which says `ok` or why not. It has a thread of its own and goes on when this is dropped.
+    /// 13), which says `ok` or why not. It has a thread of its own and goes on when this is dropped, until the engine is closed.
     pub async fn import(&self, folder: PathBuf, contract: Option<String>) -> Value {
         let options = &self.0.options;
         let fetch = |contract: Option<volumes::Digest>| volumes::FetchRequest {
@@ -126,20 +130,30 @@ impl Embedded {
         };
         let contract = contract.map(|digest| volumes::Digest::parse(&digest));
         match contract.transpose() {
-            Ok(contract) => call(volumes::Task::Fetch(fetch(contract))).await,
+            Ok(contract) => self.call(volumes::Task::Fetch(fetch(contract))).await,
             Err(error) => json!({"ok": false, "message": error.to_string(), "code": 2}),
         }
     }
 
     /// Deletes checkpoints, as `laya prune` does: its result (control-plane 13).
     pub async fn prune(&self, delete: Vec<volumes::Digest>) -> Value {
-        call(volumes::Task::Prune(volumes::PruneRequest {
+        self.call(volumes::Task::Prune(volumes::PruneRequest {
             models: self.0.options.models.clone(),
             delete,
             keep: Vec::new(),
             limits: volumes::Limits::default(),
         }))
         .await
+    }
+
+    /// Runs a task that somebody waits for. The process cannot end before its thread does, so it has the switch.
+    async fn call(&self, task: volumes::Task) -> Value {
+        let cancel = self.0.cancel.clone();
+        let run = move || task.run(&volumes::Run::new(cancel, Arc::new(|_| {})));
+        match tokio::task::spawn_blocking(run).await {
+            Ok(outcome) => serde_json::from_str(&outcome.result).unwrap_or_default(),
+            Err(error) => json!({"ok": false, "message": error.to_string(), "code": 1}),
+        }
     }
 
     /// What lies in the folder of models. Reads directories.
@@ -321,15 +335,6 @@ impl Embedded {
             gpu_memory_bytes: Some(0),
             complete: true,
         }
-    }
-}
-
-/// Runs a task that somebody waits for.
-async fn call(task: volumes::Task) -> Value {
-    let run = move || task.run(&volumes::Run::quiet());
-    match tokio::task::spawn_blocking(run).await {
-        Ok(outcome) => serde_json::from_str(&outcome.result).unwrap_or_default(),
-        Err(error) => json!({"ok": false, "message": error.to_string(), "code": 1}),
     }
 }
 
