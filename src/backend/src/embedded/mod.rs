@@ -11,9 +11,10 @@ mod state;
 mod task;
 #[cfg(test)]
 mod tests;
+mod uid;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::reason::Reason;
@@ -78,6 +79,8 @@ struct Inner {
     hints: broadcast::Sender<Hint>,
     /// Ends imports and prunes, which nobody else holds a switch of.
     cancel: volumes::Cancel,
+    /// One at a time looks for the uid of the models and makes it.
+    uid: Mutex<()>,
 }
 
 impl Embedded {
@@ -89,6 +92,7 @@ impl Embedded {
             state: State::default(),
             hints: broadcast::Sender::new(HINTS),
             cancel: volumes::Cancel::new(),
+            uid: Mutex::new(()),
         }))
     }
 
@@ -356,24 +360,33 @@ impl Embedded {
                 message: "the embedded engine keeps models only".to_owned(),
             });
         }
-        files::make_private_folder(self.models()).map_err(|error| BackendError::Failed {
-            what,
+        let failed = |error: std::io::Error| BackendError::Failed {
+            what: what.clone(),
             message: format!("cannot make {}: {error}", self.models().display()),
-        })
+        };
+        files::make_private_folder(self.models()).map_err(failed)?;
+        uid::of(self.models(), &self.0.uid)
+            .map(|_| ())
+            .map_err(failed)
     }
 
     fn volume(&self, role: &VolumeRole) -> Option<VolumeSeen> {
-        use std::os::unix::fs::MetadataExt;
-        if !settings::is_models(role) {
+        if !settings::is_models(role) || !self.models().is_dir() {
             return None;
         }
-        let folder = std::fs::metadata(self.models()).ok()?;
         // Another folder in its place is another volume: what was recorded of it does not hold.
-        folder.is_dir().then(|| VolumeSeen {
-            role: role.clone(),
-            name: MODELS.to_owned(),
-            uid: format!("{:x}-{:x}", folder.dev(), folder.ino()),
-            bound: true,
-        })
+        match uid::of(self.models(), &self.0.uid) {
+            Ok(uid) => Some(VolumeSeen {
+                role: role.clone(),
+                name: MODELS.to_owned(),
+                uid,
+                bound: true,
+            }),
+            // It is as if it were not there: whoever wants it is told why when it is to be made.
+            Err(error) => {
+                tracing::warn!(%error, "the folder of models has no uid");
+                None
+            }
+        }
     }
 }

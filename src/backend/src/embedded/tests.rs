@@ -333,7 +333,9 @@ async fn what_it_cannot_do_is_refused_with_its_reason() {
             size_bytes: 1,
         })
         .await;
-    assert_eq!(world.seen().await.volumes.len(), 1);
+    let volumes = world.seen().await.volumes;
+    assert_eq!(volumes.len(), 1);
+    assert_eq!(volumes, world.seen().await.volumes, "its uid stays");
     assert!(world.home.path().join("models").is_dir());
 }
 
