@@ -150,6 +150,7 @@ impl LocalEngine {
         }
     }
 
+    /// Tells all of them before it waits for any: they have one deadline, and each may need most of it.
     async fn stop_servers(&self) {
         let owners = match self.parts.backend.owners().await {
             Ok(owners) => owners,
@@ -157,33 +158,52 @@ impl LocalEngine {
                 return tracing::warn!(%error, "the servers cannot be stopped");
             }
         };
-        for owner in owners
-            .iter()
+        let mut left: Vec<Owner> = owners
+            .into_iter()
             .filter(|owner| owner.kind == api::group::Kind::LayaServer)
-        {
-            if let Err(error) = self.stop_servers_of(owner).await {
-                tracing::warn!(server = owner.name, %error, "its replicas cannot be stopped");
+            .collect();
+        let tell: Vec<_> = left
+            .iter()
+            .map(|owner| self.stop_servers_of(owner))
+            .collect();
+        futures_util::future::join_all(tell).await;
+        loop {
+            let mut running = Vec::new();
+            for owner in left {
+                match self.running_servers(&owner).await {
+                    Ok(servers) if servers.is_empty() => {}
+                    Ok(_) => running.push(owner),
+                    Err(error) => {
+                        tracing::warn!(server = owner.name, %error, "whether it has stopped is not known");
+                    }
+                }
+            }
+            if running.is_empty() {
+                return;
+            }
+            left = running;
+            tokio::time::sleep(STOP_LOOK).await;
+        }
+    }
+
+    /// Tells what runs for an owner to stop. Drains first: a server that is told finishes what it has.
+    async fn stop_servers_of(&self, owner: &Owner) {
+        let running = match self.running_servers(owner).await {
+            Ok(running) => running,
+            Err(error) => {
+                return tracing::warn!(server = owner.name, %error, "its replicas cannot be stopped");
+            }
+        };
+        for server in &running {
+            if let Err(error) = self.stop(owner, server).await {
+                tracing::warn!(server = owner.name, %error, "a replica cannot be stopped");
             }
         }
     }
 
-    /// Drains first: a server that is told finishes what it has.
-    async fn stop_servers_of(&self, owner: &Owner) -> Result<(), BackendError> {
-        let mut told = false;
-        loop {
-            let seen = self.observe_servers(owner).await?;
-            let running: Vec<_> = seen.into_iter().filter(runs).collect();
-            if running.is_empty() {
-                return Ok(());
-            }
-            if !told {
-                told = true;
-                for server in &running {
-                    self.stop(owner, server).await?;
-                }
-            }
-            tokio::time::sleep(STOP_LOOK).await;
-        }
+    async fn running_servers(&self, owner: &Owner) -> Result<Vec<ServerSeen>, BackendError> {
+        let seen = self.observe_servers(owner).await?;
+        Ok(seen.into_iter().filter(runs).collect())
     }
 
     async fn stop(&self, owner: &Owner, server: &ServerSeen) -> Result<(), BackendError> {

@@ -18,6 +18,9 @@ const LAYOUT: u32 = 1;
 const AGAIN: Duration = Duration::from_millis(100);
 /// Mode of folders.
 const FOLDER_MODE: u32 = 0o755;
+/// The file in the root of a volume that tells it from another one in its place. Whoever keeps such a volume writes it; a
+/// task neither reads nor removes it.
+pub const VOLUME_UID: &str = ".volume-uid";
 /// The manifest of a published version.
 pub(crate) const MANIFEST: &str = "relay-manifest.json";
 
@@ -191,12 +194,13 @@ impl Layout {
     }
 }
 
-/// Names of the layout, what a file system puts in its root itself, and what a crash in writing `.store.json` leaves.
+/// Names of the layout, what a file system puts in its root itself, and what a crash in writing one of its files leaves.
 fn is_ours(name: &str) -> bool {
     matches!(
         name,
-        ".store.json" | ".lock" | ".staging" | ".trash" | ".keep" | "lost+found"
+        ".store.json" | VOLUME_UID | ".lock" | ".staging" | ".trash" | ".keep" | "lost+found"
     ) || name.starts_with("..store.json.")
+        || name.starts_with("..volume-uid.")
 }
 
 /// Reads the manifest of a folder.
@@ -230,4 +234,25 @@ pub(crate) fn sync_folder(path: &Path) -> Result<(), TaskError> {
     File::open(path)
         .and_then(|folder| folder.sync_all())
         .map_err(|source| TaskError::io("sync", path, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_layout_are_known() {
+        let cases = [
+            (".store.json", true),
+            ("..store.json.17-0.tmp", true),
+            (".volume-uid", true),
+            ("..volume-uid.17-0.tmp", true),
+            (".volume-uids", false),
+            ("lost+found", true),
+            ("model", false),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(is_ours(name), expected, "{name}");
+        }
+    }
 }

@@ -25,6 +25,7 @@ pub use arguments::{Task, commands};
 pub use digest::{Digest, NoDigest};
 pub use error::{SourceFault, TaskError, TaskExit};
 pub use fetch::fetch;
+pub use layout::VOLUME_UID;
 pub use prune::prune;
 pub use request::{
     Credential, Existing, FetchRequest, Fetched, Limits, PruneRequest, Pruned, Source, SourceFile,

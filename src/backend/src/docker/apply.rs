@@ -89,7 +89,7 @@ impl Docker {
                 grace_seconds,
             } => self.stop_task(owner, task, *grace_seconds).await,
             Action::DeleteTask { task } => inner.delete_task(owner, task).await,
-            Action::DeleteVolume { role } => inner.delete_volume(role).await,
+            Action::DeleteVolume { role } => inner.delete_volume(owner, role).await,
         }
     }
 

@@ -48,8 +48,9 @@ pub(super) async fn follow(inner: Arc<Inner>) {
                 .collect();
                 let options = EventsOptionsBuilder::default().filters(&filters).build();
                 inner.hint(Hint::Everything);
-                let stream = live.docker.events(Some(options));
-                inner.listen(std::pin::pin!(stream)).await;
+                let stream = std::pin::pin!(live.docker.events(Some(options)));
+                // Beside it: what is removed may take its time, and nothing waits for it.
+                tokio::join!(inner.listen(stream), inner.remove_left_over_imports());
                 // What broke the stream may have been the engine itself.
                 inner.engine.forget(&live);
                 // Whoever looks now finds out, and says so.

@@ -1,20 +1,26 @@
 //! A folder of this machine becomes a checkpoint of the models volume (control-plane 18): its files are streamed into a
 //! volume of a helper container, which publishes them as `laya fetch --from-dir` does. It works the same for an engine on
 //! another machine, and needs no right of the container's user on the folder.
+//!
+//! The helper holds a copy of the whole checkpoint, so it is removed in any case: an import goes on in the background when
+//! whoever asked for it goes away, and what a process that was killed left is removed later.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use api::group::Kind;
-use api::label::Task;
+use api::label::{self, Task};
+use bollard::models::{ContainerCreateBody, ContainerSummary};
 use bollard::query_parameters::UploadToContainerOptionsBuilder;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::io::AsyncReadExt as _;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::archive::{BadName, folder_end, folder_header, padding};
+use super::names::Instance;
 use super::render::STAGED;
 use super::volumes::random_uid;
 use super::{Docker, Inner, labels};
@@ -25,6 +31,8 @@ use crate::{
 
 /// For all files to reach the engine, and for the fetch after that.
 const PATIENCE: Duration = Duration::from_secs(1800);
+/// A helper of this age is nobody's any more, in seconds: an import has [`PATIENCE`] twice.
+const LEFT_OVER_SECONDS: i64 = 3600;
 /// Between two looks whether the fetch has ended.
 const AGAIN: Duration = Duration::from_millis(300);
 /// Bytes of a piece on the way to the engine.
@@ -41,7 +49,8 @@ const OUTPUT: usize = 512 << 10;
 const MEMORY_BYTES: u64 = 1 << 30;
 
 impl Docker {
-    /// Publishes a folder in the models volume: the RESULT of the fetch, which says `ok` or why not.
+    /// Publishes a folder in the models volume: the RESULT of the fetch, which says `ok` or why not. It goes on when this is
+    /// dropped.
     ///
     /// # Errors
     /// When the folder cannot be read, or the engine does not do its part.
@@ -68,20 +77,89 @@ impl Docker {
         let nobody = nobody();
         inner.ensure_volume(&nobody, &VolumeRole::Models).await?;
         let uid = random_uid()?;
-        let name = format!("{}import-{uid}", inner.instance().prefix());
+        let name = format!("{}{uid}", prefix(&inner.instance()));
         let renderer = inner.renderer();
         let mut body = renderer.task(&nobody, &spec(image, contract), image);
         // It is nobody's child: no object is to claim it, and no sweep to find it.
         body.labels = Some(labels::ours(&renderer.instance));
-        inner.create(&name, body).await?;
-        let result = inner.publish(&name, &what, &folder, files).await;
-        // Also where it failed: it is of no use to anybody.
-        inner.remove(&name).await?;
-        result
+        let (tell, told) = oneshot::channel();
+        let (inner, on_what) = (inner.clone(), what.clone());
+        self.spawn(async move {
+            let import = inner.import(&name, body, &on_what, &folder, files);
+            let result = Box::pin(import).await;
+            // Nobody may wait for it any more.
+            let _ = tell.send(result);
+        });
+        told.await
+            .map_err(|_| failed("it was given up, since the process ends".to_owned()))?
     }
 }
 
+/// What names of helpers begin with.
+fn prefix(instance: &Instance) -> String {
+    format!("{}import-", instance.prefix())
+}
+
+/// Whether a container of ours is a helper that nobody waits for any more.
+fn is_left_over(container: &ContainerSummary, prefix: &str, now_seconds: i64) -> bool {
+    let labels = container.labels.as_ref();
+    // A server may have such a name; it has an owner.
+    let is_nobodys = labels.is_some_and(|labels| !labels.contains_key(label::UID));
+    let names = container.names.iter().flatten();
+    let mut names = names.map(|name| name.trim_start_matches('/'));
+    let is_old = container
+        .created
+        .is_some_and(|at| now_seconds.saturating_sub(at) > LEFT_OVER_SECONDS);
+    is_nobodys && is_old && names.any(|name| name.starts_with(prefix))
+}
+
 impl Inner {
+    async fn import(
+        &self,
+        name: &str,
+        body: ContainerCreateBody,
+        what: &str,
+        folder: &Path,
+        files: Vec<Entry>,
+    ) -> Result<Value, BackendError> {
+        let result = match self.create(name, body).await {
+            Ok(()) => self.publish(name, what, folder, files).await,
+            // One may be there all the same, where the answer alone was lost.
+            Err(error) => Err(error),
+        };
+        // Also where it failed: it is of no use to anybody. What was published stays published.
+        if let Err(error) = self.remove(name).await {
+            tracing::warn!(%error, container = name, "the helper of an import was not removed; it is tried again later");
+        }
+        result
+    }
+
+    /// Removes helpers of imports that a process left behind which was killed.
+    pub(super) async fn remove_left_over_imports(&self) {
+        let instance = self.instance();
+        let ours = format!("{}={}", label::INSTANCE, instance.as_str());
+        let listed = match self.list("label", vec![ours]).await {
+            Ok(listed) => listed,
+            Err(error) => {
+                return tracing::debug!(%error, "helpers of imports cannot be looked for");
+            }
+        };
+        let (prefix, now) = (prefix(&instance), Timestamp::now().as_second());
+        let old: Vec<String> = listed
+            .into_iter()
+            .filter(|container| is_left_over(container, &prefix, now))
+            .filter_map(|container| container.id)
+            .collect();
+        for id in old {
+            match self.remove(&id).await {
+                Ok(()) => tracing::info!(container = id, "the helper of an old import was removed"),
+                Err(error) => {
+                    tracing::warn!(%error, "the helper of an old import was not removed");
+                }
+            }
+        }
+    }
+
     async fn publish(
         &self,
         name: &str,
@@ -306,6 +384,34 @@ mod tests {
         for name in ["tokenizer/tokenizer.json", "config.json", "empty"] {
             let read = |root: &Path| std::fs::read(root.join(name)).unwrap();
             assert_eq!(read(&to), read(&from), "{name}");
+        }
+    }
+
+    #[test]
+    fn old_helpers_of_nobody_are_left_over() {
+        let cases = [
+            ("/relay-012345-import-aabb", None, 0, true),
+            ("/relay-012345-import-aabb", None, 6000, false),
+            (
+                "/relay-012345-import-aabbccddee-0",
+                Some("a server's"),
+                0,
+                false,
+            ),
+            ("/relay-012345-fetch-lm-import-1", None, 0, false),
+            ("/relay-999999-import-aabb", None, 0, false),
+        ];
+        for (name, uid, created, expected) in cases {
+            let labels = uid.map(|uid| (label::UID.to_owned(), uid.to_owned()));
+            let container = ContainerSummary {
+                names: Some(vec![name.to_owned()]),
+                labels: Some(labels.into_iter().collect()),
+                created: Some(created),
+                ..ContainerSummary::default()
+            };
+            let instance = Instance::parse("0123456789ab").unwrap();
+            let found = is_left_over(&container, &prefix(&instance), 7200);
+            assert_eq!(found, expected, "{name} {uid:?} {created}");
         }
     }
 

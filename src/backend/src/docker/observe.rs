@@ -66,7 +66,8 @@ impl Inner {
         Ok(listed.into_iter().filter_map(listed_of).collect())
     }
 
-    async fn list(
+    /// Containers by a filter of the engine.
+    pub(super) async fn list(
         &self,
         key: &str,
         values: Vec<String>,
@@ -185,7 +186,9 @@ impl Inner {
     async fn add_server(&self, seen: &Seen, observed: &mut Observed) -> Result<(), BackendError> {
         let tail = match seen.state() {
             RunState::Exited | RunState::Restarting => {
-                self.ended(seen, observed).await?.tail.clone()
+                // One that is gone by now was there when it was listed, and said nothing.
+                let said = self.ended(seen).await?;
+                said.map(|said| said.tail.clone()).unwrap_or_default()
             }
             RunState::Created | RunState::Running | RunState::Stopping => String::new(),
         };
@@ -202,7 +205,9 @@ impl Inner {
         };
         match seen.state() {
             RunState::Exited => {
-                let said = self.ended(seen, observed).await?;
+                let Some(said) = self.ended(seen).await? else {
+                    return Ok(());
+                };
                 task.progress = said.progress.clone();
                 task.result = said.result.clone();
                 task.log_tail = said.tail.clone();
@@ -222,12 +227,16 @@ impl Inner {
         Ok(())
     }
 
-    /// What one that ended said; read once.
-    async fn ended(&self, seen: &Seen, observed: &mut Observed) -> Result<Arc<Said>, BackendError> {
+    /// What one that ended said; read once. `None` for a task that is gone by now.
+    ///
+    /// A log that cannot be read (a driver that keeps none, a file that was removed) hides nothing else of the owner: a
+    /// task may have left its result in a file, else its exit code says how it ended.
+    async fn ended(&self, seen: &Seen) -> Result<Option<Arc<Said>>, BackendError> {
         let key = seen.ended_key();
         if let Some(said) = self.memory.ended(&key) {
-            return Ok(said);
+            return Ok(Some(said));
         }
+        let mut was_read = true;
         let mut said = match self.output(seen.id(), ENDED_BYTES).await {
             Ok(output) => match seen.identity {
                 Identity::Task(_) => read(&output),
@@ -238,17 +247,24 @@ impl Inner {
             },
             Err(error) if error.is_blind() => return Err(error),
             Err(error) => {
+                let is_task = matches!(seen.identity, Identity::Task(_));
+                if is_task && self.inspect(seen.id()).await?.is_none() {
+                    return Ok(None);
+                }
                 tracing::warn!(%error, "the log of a container that ended cannot be read");
-                observed.complete = false;
-                return Ok(Arc::default());
+                was_read = false;
+                Said::default()
             }
         };
         if said.result.is_none() && has_work(seen) {
             said.result = self.result_file(seen.id()).await?;
         }
         let said = Arc::new(said);
-        self.memory.remember_ended(key, said.clone());
-        Ok(said)
+        // What could not be read now may be read at the next look.
+        if was_read {
+            self.memory.remember_ended(key, said.clone());
+        }
+        Ok(Some(said))
     }
 
     /// `/work/result.json`, which outlives a log.
@@ -383,7 +399,7 @@ impl Inner {
     ) -> Result<(), BackendError> {
         for role in roles {
             match self.volume_seen(role).await? {
-                Some(super::volumes::Found::Ours(seen)) => observed.volumes.push(seen),
+                Some(super::volumes::Found::Ours { seen, .. }) => observed.volumes.push(seen),
                 Some(super::volumes::Found::Stranger(stranger)) => {
                     observed.strangers.push(stranger);
                 }

@@ -284,10 +284,19 @@ fn command(server: &ServerSpec) -> Vec<String> {
             "--expect-digest".to_owned(),
             server.inputs.digest.clone(),
         ],
-        // The three flags of Relay 1.0.3's images (training 11).
-        ServerApi::Laya => ["--model", &model, "--host", "0.0.0.0", "--port", "8000"]
-            .map(str::to_owned)
-            .to_vec(),
+        // Images of Relay 1.0.3 (training 11) start their server by the command alone, so all of it is said.
+        ServerApi::Laya => [
+            "python",
+            "/opt/laya/serve.py",
+            "--model",
+            &model,
+            "--host",
+            "0.0.0.0",
+            "--port",
+            "8000",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
     }
 }
 

@@ -13,7 +13,11 @@ use crate::{BackendError, Owner, Stranger, VolumeRole, VolumeSeen};
 /// What has the name of a volume.
 pub(super) enum Found {
     /// Ours, or one that is not ours and was asked for as such.
-    Ours(VolumeSeen),
+    Ours {
+        seen: VolumeSeen,
+        /// Uid of the object whose it is; empty where it is nobody's.
+        of: String,
+    },
     /// Somebody else's.
     Stranger(Stranger),
 }
@@ -49,12 +53,15 @@ impl Inner {
             _ => None,
         };
         Ok(Some(match uid {
-            Some(uid) => Found::Ours(VolumeSeen {
-                role: role.clone(),
-                name,
-                uid,
-                bound: true,
-            }),
+            Some(uid) => Found::Ours {
+                seen: VolumeSeen {
+                    role: role.clone(),
+                    name,
+                    uid,
+                    bound: true,
+                },
+                of: volume.labels.get(label::UID).cloned().unwrap_or_default(),
+            },
             None => Found::Stranger(Stranger {
                 holder: format!("a volume of driver {} without our labels", volume.driver),
                 name,
@@ -72,7 +79,7 @@ impl Inner {
         if matches!(role, VolumeRole::Foreign { .. }) {
             return self.volume_there(role).await;
         }
-        if self.own_volume(role).await? {
+        if self.volume_of(owner, role).await? {
             return Ok(());
         }
         let request = self.renderer().volume(owner, role, &random_uid()?);
@@ -83,14 +90,30 @@ impl Inner {
             })
             .await?;
         // An engine answers the same for one that was there already: whose is it?
-        self.own_volume(role).await.map(|_| ())
+        self.volume_of(owner, role).await.map(|_| ())
     }
 
-    /// Whether our volume is there; one of somebody else is an error.
-    async fn own_volume(&self, role: &VolumeRole) -> Result<bool, BackendError> {
+    /// Whether the volume of this owner is there; one of somebody else is an error, and so is one of another object of ours.
+    async fn volume_of(&self, owner: &Owner, role: &VolumeRole) -> Result<bool, BackendError> {
+        let Some(of) = self.own_volume(role).await? else {
+            return Ok(false);
+        };
+        if is_of(owner, role, &of) {
+            return Ok(true);
+        }
+        let name = self.instance().volume(role);
+        Err(taken(
+            &format!("use volume {name}"),
+            &name,
+            &format!("another object of the same name, with uid {of}"),
+        ))
+    }
+
+    /// Whose our volume is, by its uid, where it is there; one of somebody else is an error.
+    async fn own_volume(&self, role: &VolumeRole) -> Result<Option<String>, BackendError> {
         match self.volume_seen(role).await? {
-            None => Ok(false),
-            Some(Found::Ours(_)) => Ok(true),
+            None => Ok(None),
+            Some(Found::Ours { of, .. }) => Ok(Some(of)),
             Some(Found::Stranger(stranger)) => Err(taken(
                 &format!("use volume {}", stranger.name),
                 &stranger.name,
@@ -101,7 +124,7 @@ impl Inner {
 
     /// A volume is there before a container names it: an engine would make a missing one anew, empty and in silence.
     pub(super) async fn volume_there(&self, role: &VolumeRole) -> Result<(), BackendError> {
-        if self.own_volume(role).await? {
+        if self.own_volume(role).await?.is_some() {
             return Ok(());
         }
         let name = self.instance().volume(role);
@@ -113,14 +136,20 @@ impl Inner {
         })
     }
 
-    /// A volume of ours is gone. One that is not ours stays.
-    pub(super) async fn delete_volume(&self, role: &VolumeRole) -> Result<(), BackendError> {
+    /// The volume of this owner is gone. One that is not ours stays, and so does that of an object of the same name that
+    /// was made since: with it this owner's own is gone already.
+    pub(super) async fn delete_volume(
+        &self,
+        owner: &Owner,
+        role: &VolumeRole,
+    ) -> Result<(), BackendError> {
         let name = self.instance().volume(role);
         let what = format!("remove volume {name}");
         if matches!(role, VolumeRole::Foreign { .. }) {
             return Err(taken(&what, &name, "somebody else, who named it in a spec"));
         }
-        if !self.own_volume(role).await? {
+        let of = self.own_volume(role).await?;
+        if !of.is_some_and(|of| is_of(owner, role, &of)) {
             return Ok(());
         }
         let options = RemoveVolumeOptionsBuilder::default().build();
@@ -190,6 +219,14 @@ impl Inner {
     }
 }
 
+/// Whether a volume of ours that is labelled with this uid is this owner's. What all use has no owner.
+fn is_of(owner: &Owner, role: &VolumeRole, uid: &str) -> bool {
+    match role {
+        VolumeRole::Work { .. } | VolumeRole::Gate { .. } => uid == owner.uid,
+        VolumeRole::Models | VolumeRole::Foreign { .. } => true,
+    }
+}
+
 /// A name that we need is somebody else's.
 pub(super) fn taken(what: &str, name: &str, holder: &str) -> BackendError {
     BackendError::Refused {
@@ -207,4 +244,42 @@ pub(super) fn random_uid() -> Result<String, BackendError> {
         message: error.to_string(),
     })?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use api::group::Kind;
+
+    use super::*;
+
+    #[test]
+    fn work_is_of_one_life_of_an_object_and_models_are_of_all() {
+        let owner = Owner {
+            kind: Kind::TrainingRun,
+            namespace: "default".to_owned(),
+            name: "nightly".to_owned(),
+            uid: "new".to_owned(),
+        };
+        let work = VolumeRole::Work {
+            run: "nightly".to_owned(),
+        };
+        let gate = VolumeRole::Gate {
+            gate: "nightly".to_owned(),
+        };
+        let foreign = VolumeRole::Foreign {
+            name: "x".to_owned(),
+        };
+        let cases = [
+            (&work, "new", true),
+            (&work, "old", false),
+            (&work, "", false),
+            (&gate, "new", true),
+            (&gate, "old", false),
+            (&VolumeRole::Models, "", true),
+            (&foreign, "", true),
+        ];
+        for (role, uid, expected) in cases {
+            assert_eq!(is_of(&owner, role, uid), expected, "{role:?} {uid:?}");
+        }
+    }
 }

@@ -11,9 +11,10 @@ mod state;
 mod task;
 #[cfg(test)]
 mod tests;
+mod uid;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::reason::Reason;
@@ -76,6 +77,10 @@ struct Inner {
     options: EmbeddedOptions,
     state: State,
     hints: broadcast::Sender<Hint>,
+    /// Ends imports and prunes, which nobody else holds a switch of.
+    cancel: volumes::Cancel,
+    /// One at a time looks for the uid of the models and makes it.
+    uid: Mutex<()>,
 }
 
 impl Embedded {
@@ -86,12 +91,15 @@ impl Embedded {
             options,
             state: State::default(),
             hints: broadcast::Sender::new(HINTS),
+            cancel: volumes::Cancel::new(),
+            uid: Mutex::new(()),
         }))
     }
 
     /// Stops everything that runs, and waits for it at most so long: servers finish the requests they have, a fetch keeps
-    /// what it has for the next time. Nothing is started afterwards.
+    /// what it has for the next time. Nothing is started afterwards. Imports and prunes end within a second.
     pub async fn close(&self, grace: Duration) {
+        self.0.cancel.cancel();
         self.0.state.close(grace);
         let inner = self.0.clone();
         // One that does not end in time ends with the process.
@@ -110,7 +118,7 @@ impl Embedded {
     }
 
     /// Publishes a folder of this machine among the models, as `laya fetch --from-dir` does: its result (control-plane
-    /// 13), which says `ok` or why not. It has a thread of its own and goes on when this is dropped.
+    /// 13), which says `ok` or why not. It has a thread of its own and goes on when this is dropped, until the engine is closed.
     pub async fn import(&self, folder: PathBuf, contract: Option<String>) -> Value {
         let options = &self.0.options;
         let fetch = |contract: Option<volumes::Digest>| volumes::FetchRequest {
@@ -126,20 +134,30 @@ impl Embedded {
         };
         let contract = contract.map(|digest| volumes::Digest::parse(&digest));
         match contract.transpose() {
-            Ok(contract) => call(volumes::Task::Fetch(fetch(contract))).await,
+            Ok(contract) => self.call(volumes::Task::Fetch(fetch(contract))).await,
             Err(error) => json!({"ok": false, "message": error.to_string(), "code": 2}),
         }
     }
 
     /// Deletes checkpoints, as `laya prune` does: its result (control-plane 13).
     pub async fn prune(&self, delete: Vec<volumes::Digest>) -> Value {
-        call(volumes::Task::Prune(volumes::PruneRequest {
+        self.call(volumes::Task::Prune(volumes::PruneRequest {
             models: self.0.options.models.clone(),
             delete,
             keep: Vec::new(),
             limits: volumes::Limits::default(),
         }))
         .await
+    }
+
+    /// Runs a task that somebody waits for. The process cannot end before its thread does, so it has the switch.
+    async fn call(&self, task: volumes::Task) -> Value {
+        let cancel = self.0.cancel.clone();
+        let run = move || task.run(&volumes::Run::new(cancel, Arc::new(|_| {})));
+        match tokio::task::spawn_blocking(run).await {
+            Ok(outcome) => serde_json::from_str(&outcome.result).unwrap_or_default(),
+            Err(error) => json!({"ok": false, "message": error.to_string(), "code": 1}),
+        }
     }
 
     /// What lies in the folder of models. Reads directories.
@@ -324,15 +342,6 @@ impl Embedded {
     }
 }
 
-/// Runs a task that somebody waits for.
-async fn call(task: volumes::Task) -> Value {
-    let run = move || task.run(&volumes::Run::quiet());
-    match tokio::task::spawn_blocking(run).await {
-        Ok(outcome) => serde_json::from_str(&outcome.result).unwrap_or_default(),
-        Err(error) => json!({"ok": false, "message": error.to_string(), "code": 1}),
-    }
-}
-
 /// Whether an ordinal is meant.
 fn is_meant(ordinals: &Ordinals, ordinal: u32) -> bool {
     match ordinals {
@@ -351,24 +360,33 @@ impl Embedded {
                 message: "the embedded engine keeps models only".to_owned(),
             });
         }
-        files::make_private_folder(self.models()).map_err(|error| BackendError::Failed {
-            what,
+        let failed = |error: std::io::Error| BackendError::Failed {
+            what: what.clone(),
             message: format!("cannot make {}: {error}", self.models().display()),
-        })
+        };
+        files::make_private_folder(self.models()).map_err(failed)?;
+        uid::of(self.models(), &self.0.uid)
+            .map(|_| ())
+            .map_err(failed)
     }
 
     fn volume(&self, role: &VolumeRole) -> Option<VolumeSeen> {
-        use std::os::unix::fs::MetadataExt;
-        if !settings::is_models(role) {
+        if !settings::is_models(role) || !self.models().is_dir() {
             return None;
         }
-        let folder = std::fs::metadata(self.models()).ok()?;
         // Another folder in its place is another volume: what was recorded of it does not hold.
-        folder.is_dir().then(|| VolumeSeen {
-            role: role.clone(),
-            name: MODELS.to_owned(),
-            uid: format!("{:x}-{:x}", folder.dev(), folder.ino()),
-            bound: true,
-        })
+        match uid::of(self.models(), &self.0.uid) {
+            Ok(uid) => Some(VolumeSeen {
+                role: role.clone(),
+                name: MODELS.to_owned(),
+                uid,
+                bound: true,
+            }),
+            // It is as if it were not there: whoever wants it is told why when it is to be made.
+            Err(error) => {
+                tracing::warn!(%error, "the folder of models has no uid");
+                None
+            }
+        }
     }
 }

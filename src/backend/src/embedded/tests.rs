@@ -333,8 +333,21 @@ async fn what_it_cannot_do_is_refused_with_its_reason() {
             size_bytes: 1,
         })
         .await;
-    assert_eq!(world.seen().await.volumes.len(), 1);
+    let volumes = world.seen().await.volumes;
+    assert_eq!(volumes.len(), 1);
+    assert_eq!(volumes, world.seen().await.volumes, "its uid stays");
     assert!(world.home.path().join("models").is_dir());
+}
+
+#[tokio::test]
+async fn an_import_ends_with_the_engine() {
+    let world = World::new();
+    let folder = world.home.path().join("from");
+    write_random(&folder, Shape::Tiny, 1).unwrap();
+    world.engine.close(Duration::from_secs(5)).await;
+    let result = world.engine.import(folder, None).await;
+    assert_eq!(result["ok"], false, "{result}");
+    assert!(world.engine.view().unwrap().published.is_empty());
 }
 
 fn fetch(attempt: u32, words: &[&str]) -> TaskSpec {

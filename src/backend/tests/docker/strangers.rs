@@ -125,3 +125,28 @@ async fn another_instance_and_another_owner_see_nothing_of_ours() {
         "fault 13: not adopted"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the Docker Engine and the image that `cargo xtask test` makes"]
+async fn the_work_of_an_object_of_the_same_name_is_another_ones() {
+    let run = Run::new().await;
+    let nightly = owner(Kind::TrainingRun, "nightly");
+    let mut before = nightly.clone();
+    before.uid = "another".to_owned();
+    let role = VolumeRole::Work {
+        run: "nightly".to_owned(),
+    };
+    let ensure = Action::EnsureVolume {
+        role: role.clone(),
+        size_bytes: 0,
+    };
+    run.done(&nightly, ensure.clone()).await;
+    run.done(&nightly, ensure.clone()).await;
+    let refused = run.act(&before, ensure).await.unwrap_err();
+    assert_eq!(refused.reason(), Some(Reason::NameTaken), "{refused}");
+    let volume = run.instance.volume(&role);
+    let delete = Action::DeleteVolume { role };
+    run.done(&before, delete.clone()).await;
+    run.told(&["volume", "inspect", &volume]);
+    run.done(&nightly, delete).await;
+}

@@ -38,7 +38,8 @@ pub(super) fn version(view: &View<'_>, model: &str, inputs: &RevisionInputs) -> 
         short_digest: Some(short(&inputs.digest)),
         contract: inputs.contract.clone(),
         revision: Some(inputs.revision()),
-        image: Some(inputs.image.clone()),
+        // An engine without images makes servers of no image, whatever the inputs say.
+        image: Some(inputs.image.clone()).filter(|_| view.checked.capabilities.images),
         since: Some(view.now()),
         ..Version::default()
     }

@@ -379,6 +379,8 @@ fn what_a_back_end_cannot_do_is_cut_and_said() {
     }
     assert_eq!((world.up("v1"), world.traffic().as_str()), (1, "v1:100"));
     assert!(world.says("Ready=True/Reconciled"));
+    let image = world.status().champion.and_then(|it| it.image);
+    assert_eq!(image, None, "nothing is an image there");
     world.edit(&json!({"modelRef": {"name": "v2"}}));
     world.until("v2", |world| world.champion() == "v2");
     assert!(!world.event_names().contains(&"StepTaken"));
