@@ -130,7 +130,8 @@ impl Inputs {
         wanted
     }
 
-    /// Digests of models that are being deleted with their data, and of all others but this one.
+    /// Digests of the other models: of those that are being deleted with their data, and of all others. One that is deleted
+    /// and retains its files, or uses them in place, needs them to the end.
     fn digests(&self, model: &LayaModel) -> (BTreeSet<String>, BTreeSet<String>) {
         let mut leaving = BTreeSet::new();
         let mut staying = BTreeSet::new();
@@ -138,6 +139,9 @@ impl Inputs {
             let Watched::Parsed(other) = other.as_ref() else {
                 continue;
             };
+            if other.uid() == model.uid() {
+                continue;
+            }
             let Some(digest) = self.digest(other) else {
                 continue;
             };
@@ -145,7 +149,7 @@ impl Inputs {
             let is_ours = other.spec.source.volume.is_none();
             if goes && is_ours && other.spec.storage.on_delete == OnDelete::Delete {
                 leaving.insert(digest);
-            } else if !goes && other.uid() != model.uid() {
+            } else {
                 staying.insert(digest);
             }
         }
