@@ -27,7 +27,8 @@ pub struct Checked {
     pub uses: Vec<ModelUse>,
     /// When a server found its checkpoint damaged last.
     pub damaged_at: Option<Timestamp>,
-    /// Whether its files are another's too: a model that is not being deleted has the digest, or a server has.
+    /// Whether its files are another's too: a model that does not leave with them has the digest, or a server has, or there
+    /// is a model that cannot be read.
     pub shared: bool,
     /// Digests that a fetch may remove for space.
     pub prunable: Vec<String>,
@@ -86,12 +87,15 @@ impl Inputs {
         let own = self.digest(model);
         let (leaving, mut staying) = self.digests(model);
         let serving = digests_of_servers(&servers);
-        let shared = own
-            .as_ref()
-            .is_some_and(|digest| staying.contains(digest) || serving.contains(digest));
+        // Which files a model has that this program cannot read, nobody knows: they may be any.
+        let is_unknown = self.has_unparsed();
+        let shared = is_unknown
+            || own
+                .as_ref()
+                .is_some_and(|digest| staying.contains(digest) || serving.contains(digest));
         let damaged_at = own.as_ref().and_then(|digest| damaged_at(&servers, digest));
         staying.extend(own);
-        let prunable = if self.engine.pods {
+        let prunable = if self.engine.pods || is_unknown {
             Vec::new()
         } else {
             retention::prunable(&leaving, &staying, &serving)
@@ -154,6 +158,13 @@ impl Inputs {
             }
         }
         (leaving, staying)
+    }
+
+    fn has_unparsed(&self) -> bool {
+        let models = self.models.state();
+        models
+            .iter()
+            .any(|model| matches!(model.as_ref(), Watched::Unparsed(_)))
     }
 
     /// The digest that a model has or is to have.
