@@ -30,6 +30,8 @@ pub struct Checked {
     /// Whether its files are another's too: a model that does not leave with them has the digest, or a server has, or there
     /// is a model that cannot be read.
     pub shared: bool,
+    /// Whether another model is being deleted with the files of its digest, in the volume of all models.
+    pub leaving_twin: bool,
     /// Digests that a fetch may remove for space.
     pub prunable: Vec<String>,
     /// Whether it is a trained version beyond those that are kept.
@@ -93,6 +95,11 @@ impl Inputs {
             || own
                 .as_ref()
                 .is_some_and(|digest| staying.contains(digest) || serving.contains(digest));
+        // What serves is not removed, so nobody need wait for its end.
+        let leaving_twin = !self.engine.pods
+            && own
+                .as_ref()
+                .is_some_and(|digest| leaving.contains(digest) && !serving.contains(digest));
         let damaged_at = own.as_ref().and_then(|digest| damaged_at(&servers, digest));
         staying.extend(own);
         let prunable = if self.engine.pods || is_unknown {
@@ -105,6 +112,7 @@ impl Inputs {
             uses: uses(model, &servers),
             damaged_at,
             shared,
+            leaving_twin,
             prunable,
             surplus: self.is_surplus(model, &servers),
             engine: self.engine.clone(),

@@ -267,6 +267,14 @@ fn pruning(mut pass: Pass<'_>, task: &TaskSeen) -> Ended {
         pass.end(task);
         return pass.end_with(cleaning("its files are gone"), Requeue::Waiting);
     }
+    let retains = pass.model.spec.storage.on_delete == OnDelete::Retain;
+    let is_needed = pass.checked.shared && !retains;
+    if is_needed && task.state != RunState::Exited {
+        // A model of the same digest came since: what is not removed yet stays.
+        pass.end(task);
+        let stand = cleaning("its files are another's too and stay");
+        return pass.end_with(stand, RUNNING);
+    }
     match task.state {
         RunState::Exited => {}
         RunState::Created if task.waiting.is_none() => {
@@ -279,7 +287,6 @@ fn pruning(mut pass: Pass<'_>, task: &TaskSeen) -> Ended {
         Outcome::Done(()) => {
             let digest = pass.facts.short_digest.clone().unwrap_or_default();
             pass.facts = without_data(pass.facts);
-            let retains = pass.model.spec.storage.on_delete == OnDelete::Retain;
             let note = if retains {
                 "is marked to stay"
             } else {
@@ -291,7 +298,7 @@ fn pruning(mut pass: Pass<'_>, task: &TaskSeen) -> Ended {
         Outcome::Failed(failed) => {
             let since = outcome::ended_at(task).map(|at| pass.now.wall.duration_since(at));
             let waited = since.and_then(|since| Duration::try_from(since).ok());
-            if waited.is_none_or(|waited| waited >= AGAIN) {
+            if is_needed || waited.is_none_or(|waited| waited >= AGAIN) {
                 pass.end(task);
             }
             format!("its files could not be removed: {}", failed.message)

@@ -3,7 +3,7 @@
 use api::event::EventReason;
 use api::kinds::laya_model::ModelPhase;
 use api::reason::Reason;
-use backend::{Action as EngineAction, ImageState, RunState, TaskSeen, TaskSpec};
+use backend::{Action as EngineAction, ImageState, RunState, TaskSeen, TaskSpec, VolumeRole};
 use jiff::SignedDuration;
 
 use super::{Ended, Pass, RUNNING, running, stands};
@@ -124,6 +124,12 @@ pub(super) fn next(mut pass: Pass<'_>) -> Ended {
     }
     if pass.volume().is_none() {
         return without_volume(pass);
+    }
+    if pass.checked.leaving_twin && *pass.wanted.role() == VolumeRole::Models {
+        // What it publishes would be removed by a prune that began before this model was there.
+        let message = "its files are being removed for another LayaModel; wait";
+        let stand = stands::pending(&pass, Reason::NotStarted, message.to_owned()).working();
+        return pass.end_with(stand, Requeue::Waiting);
     }
     if in_place {
         return verify(pass, "the files are about to be hashed");

@@ -723,6 +723,33 @@ fn deleting_removes_what_is_ours_and_nothing_else() {
 }
 
 #[test]
+fn files_that_another_model_wants_by_now_are_not_removed() {
+    let mut life = Life::new(&http());
+    life.settle();
+    life.engine.script(|_, _| Script::Runs);
+    life.delete();
+    life.settle();
+    assert!(life.done.contains(&"RunTask") && !life.gone);
+    life.shared = true;
+    life.settle();
+    assert!(life.done.contains(&"StopTask"), "{:?}", life.done);
+    assert!(life.gone && life.engine.published().len() == 1);
+    // The other one waits until they are left alone.
+    let mut other = Life::new(&http());
+    other.leaving_twin = true;
+    assert_eq!(other.settle(), Requeue::Waiting);
+    assert_eq!(
+        (other.phase(), other.says("Fetched")),
+        (ModelPhase::Pending, Some((FALSE, "NotStarted")))
+    );
+    assert!(other.message("Ready").contains("another LayaModel"));
+    assert!(other.tasks().is_empty());
+    other.leaving_twin = false;
+    other.settle();
+    assert!(other.is_published());
+}
+
+#[test]
 fn cleaning_that_does_not_work_is_given_up_after_ten_minutes() {
     for outage in [None, Some(Outage::Unavailable)] {
         let mut life = Life::new(&http());
