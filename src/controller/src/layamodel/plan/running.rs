@@ -209,6 +209,10 @@ pub(super) fn verification(mut pass: Pass<'_>, task: &TaskSeen) -> Ended {
         let stand = stands::verifying(&pass, "an earlier verification ends");
         return pass.end_with(stand, RUNNING);
     }
+    if task.state == RunState::Created && task.waiting.is_none() {
+        // It was made and never started: a crash came in between. Asking again starts it.
+        return super::waiting::verify(pass, "the files are about to be hashed");
+    }
     if task.state != RunState::Exited {
         let stand = stands::verifying(&pass, "the files are being hashed");
         return pass.end_with(stand, RUNNING);

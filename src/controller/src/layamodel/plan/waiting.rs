@@ -217,7 +217,8 @@ fn without_volume(mut pass: Pass<'_>) -> Ended {
     pass.end_with(stand, Requeue::Waiting)
 }
 
-fn verify(mut pass: Pass<'_>, message: &str) -> Ended {
+/// Asks for the verification that the nonce of now asks for; one that was made and not started is started.
+pub(super) fn verify(mut pass: Pass<'_>, message: &str) -> Ended {
     let digest = pass
         .facts
         .digest

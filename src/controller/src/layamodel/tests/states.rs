@@ -657,6 +657,23 @@ fn a_task_that_was_made_and_never_started_is_started() {
 }
 
 #[test]
+fn a_verification_that_was_made_and_never_started_is_started() {
+    let mut life = Life::new(&http());
+    life.settle();
+    life.engine.script(|_, _| Script::Stays);
+    life.annotate(label::VERIFY, "n1");
+    for _ in 0..10 {
+        life.pass(Kill::Never);
+    }
+    let running = life.engine.children("uid-1").1;
+    assert_eq!(running[0].state, RunState::Running, "{:?}", life.done);
+    life.engine
+        .end_task("uid-1", &running[0].key, 0, Some(fetched(&digest(&life))));
+    life.settle();
+    assert_eq!(life.status().verify_nonce.as_deref(), Some("n1"));
+}
+
+#[test]
 fn fault_12_a_model_that_a_server_has_is_not_deleted() {
     let mut life = Life::new(&http());
     life.settle();
