@@ -657,6 +657,37 @@ fn a_task_that_was_made_and_never_started_is_started() {
 }
 
 #[test]
+fn a_task_that_could_not_be_started_is_an_attempt_that_failed() {
+    use api::reason::Reason;
+    for (reason, says, wait) in [
+        (Reason::NoSpace, "NoSpace", 300),
+        (Reason::Starting, "SourceInterrupted", 12),
+    ] {
+        let mut life = Life::new(&http());
+        life.engine.script(|_, _| Script::Stays);
+        // The finalizer, the volume, the task.
+        while life.tasks().is_empty() {
+            life.pass(Kill::Never);
+        }
+        life.engine
+            .change_task("uid-1", &key(Task::Fetch, 1), |task| {
+                task.waiting = Some(backend::Waiting {
+                    reason,
+                    message: "mount failed".to_owned(),
+                });
+            });
+        life.engine.script(|_, _| Script::Obeys);
+        life.settle();
+        assert_eq!(life.says("Fetched"), Some((FALSE, says)));
+        assert!(life.message("Ready").contains("mount failed"));
+        assert!(life.engine.children("uid-1").1.is_empty());
+        life.tick(wait + 1);
+        life.settle();
+        assert!(life.is_published(), "{reason}");
+    }
+}
+
+#[test]
 fn a_verification_that_was_made_and_never_started_is_started() {
     let mut life = Life::new(&http());
     life.settle();
