@@ -16,7 +16,7 @@ use super::{Ended, Pass, RUNNING};
 use crate::clock::Now;
 use crate::conditions::find;
 use crate::layamodel::inputs::Checked;
-use crate::layamodel::outcome::{self, Outcome};
+use crate::layamodel::outcome::{self, Found, Outcome};
 use crate::layamodel::status::{self, Stand, subject};
 use crate::layamodel::task as tasks;
 use crate::reconciler::{EventDraft, Requeue};
@@ -49,7 +49,14 @@ pub(super) fn plan(mut pass: Pass<'_>, released: bool) -> Ended {
         .iter()
         .find(|task| task.key.task != Task::Prune);
     if let Some(task) = other {
-        pass.end(task);
+        if let Some(found) = unrecorded(&pass, task) {
+            // What it published is known from its end alone, so that is recorded before it goes.
+            pass.facts.short_digest = Some(status::short(&found.digest));
+            pass.facts.digest = Some(found.digest);
+            pass.facts.fetch.get_or_insert_default();
+        } else {
+            pass.end(task);
+        }
         let stand = cleaning("its tasks end");
         return pass.end_with(stand, Requeue::Waiting);
     }
@@ -79,6 +86,18 @@ pub(super) fn plan(mut pass: Pass<'_>, released: bool) -> Ended {
         return free(pass, "its volume is gone");
     }
     prune(pass, &digest)
+}
+
+/// What a fetch published under a digest that is not recorded.
+fn unrecorded(pass: &Pass<'_>, task: &TaskSeen) -> Option<Found> {
+    let is_its_end = task.key.task == Task::Fetch && task.state == RunState::Exited;
+    if !is_its_end || pass.facts.digest.is_some() {
+        return None;
+    }
+    match outcome::of_model(task) {
+        Outcome::Done(found) => Some(found),
+        Outcome::Failed(_) => None,
+    }
 }
 
 /// The engine does not answer, or the spec cannot be worked out: what does not need it is done all the same.

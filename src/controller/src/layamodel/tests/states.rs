@@ -771,6 +771,23 @@ fn deleting_removes_what_is_ours_and_nothing_else() {
 }
 
 #[test]
+fn what_a_fetch_published_unseen_is_removed_with_the_model() {
+    let mut life = Life::new(&oci());
+    life.engine.script(|_, _| Script::Runs);
+    life.settle();
+    let digest = format!("sha256:{}", sha(8));
+    life.engine.script(|_, _| Script::Obeys);
+    life.engine.set_published(&digest, true);
+    life.engine
+        .end_task("uid-1", &key(Task::Fetch, 1), 0, Some(fetched(&digest)));
+    life.delete();
+    life.settle();
+    assert!(life.gone, "{:#?}", life.status());
+    let prune = life.tasks().pop().unwrap();
+    assert_eq!(argument(&prune, "--delete"), Some(digest));
+}
+
+#[test]
 fn files_that_another_model_wants_by_now_are_not_removed() {
     let mut life = Life::new(&http());
     life.settle();
