@@ -771,6 +771,22 @@ fn deleting_removes_what_is_ours_and_nothing_else() {
 }
 
 #[test]
+fn a_task_that_ends_already_is_not_told_again() {
+    let mut life = Life::new(&http());
+    life.engine.script(|_, _| Script::Runs);
+    life.settle();
+    life.engine
+        .change_task("uid-1", &key(Task::Fetch, 1), |task| {
+            task.state = RunState::Stopping;
+        });
+    life.tick(3_601);
+    life.settle();
+    life.delete();
+    life.settle();
+    assert!(!life.gone && !life.done.contains(&"StopTask"));
+}
+
+#[test]
 fn what_a_fetch_published_unseen_is_removed_with_the_model() {
     let mut life = Life::new(&oci());
     life.engine.script(|_, _| Script::Runs);
