@@ -210,13 +210,16 @@ fn publish(pass: &mut Pass<'_>, task: &TaskSeen, found: Found) {
     pass.verification_done();
 }
 
-/// When the files were hashed: the end of the task, never before what was recorded.
+/// When the files were hashed: the end of the task, never before what was recorded, nor before the damage that it answers,
+/// or an engine whose clock is behind would have them repaired for ever. What was found right before answers none: a damage
+/// that is newer than that is still to be repaired.
 fn verified_at(pass: &Pass<'_>, task: &TaskSeen) -> Timestamp {
     let known = pass.facts.verified_at;
     let at = ended_at(task)
         .or(known)
         .unwrap_or_else(|| whole_seconds(pass.now.wall));
-    known.map_or(at, |known| known.max(at))
+    let least = known.or_else(|| pass.checked.damaged_at.map(whole_seconds));
+    least.map_or(at, |least| least.max(at))
 }
 
 /// A verification runs or has ended.

@@ -385,6 +385,20 @@ fn fault_22_a_server_that_finds_damage_asks_for_one_repair() {
 }
 
 #[test]
+fn fault_22_a_repair_answers_the_damage_though_the_clock_of_the_engine_is_behind() {
+    let mut life = Life::new(&http());
+    life.settle();
+    life.tick(60);
+    let behind = life.now.checked_sub(SignedDuration::from_secs(50)).unwrap();
+    life.engine.time(move || behind);
+    life.damaged_at = Some(life.now);
+    life.settle();
+    assert!(life.is_published());
+    assert_eq!(life.status().verified_at, life.damaged_at);
+    assert_eq!(life.tasks().len(), 2, "one repair");
+}
+
+#[test]
 fn a_volume_that_is_not_ours_is_hashed_in_place_and_never_written() {
     let mut life = Life::new(&volume());
     life.settle();
