@@ -15,8 +15,10 @@ use crate::layamodel::status::{Stand, subject};
 use crate::layamodel::{retry, task as tasks};
 use crate::reconciler::Requeue;
 
-/// How long an image that did not come is left alone.
-const IMAGE_AGAIN: SignedDuration = SignedDuration::from_secs(60);
+/// How long an image that did not come is left alone: the longest pause of the back end, which ignores whoever asks before
+/// its pause, of 5 s doubled by each failure, is over. How many failures there were it does not say, so only after the
+/// longest is an answer certain; asked before, each pass would act for nothing and be followed by the next at once.
+const IMAGE_AGAIN: SignedDuration = SignedDuration::from_secs(300);
 
 /// Whether what failed for good is to be tried as if for the first time: the spec changed, or somebody asks to verify.
 pub(super) fn begins_anew(pass: &Pass<'_>) -> bool {

@@ -645,7 +645,10 @@ fn names_of_others_and_images_that_do_not_come_are_said() {
         life.message("Ready")
     );
     assert!(life.tasks().is_empty());
-    life.tick(61);
+    life.tick(299);
+    life.settle();
+    assert!(!life.done.contains(&"EnsureImage"), "the back end pauses");
+    life.tick(2);
     life.settle();
     assert!(life.is_published(), "it was asked for again and came");
 }
