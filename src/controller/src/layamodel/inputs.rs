@@ -27,8 +27,11 @@ pub struct Checked {
     pub uses: Vec<ModelUse>,
     /// When a server found its checkpoint damaged last.
     pub damaged_at: Option<Timestamp>,
-    /// Whether its files are another's too: a model that is not being deleted has the digest, or a server has.
+    /// Whether its files are another's too: a model that does not leave with them has the digest, or a server has, or there
+    /// is a model that cannot be read.
     pub shared: bool,
+    /// Whether another model is being deleted with the files of its digest, in the volume of all models.
+    pub leaving_twin: bool,
     /// Digests that a fetch may remove for space.
     pub prunable: Vec<String>,
     /// Whether it is a trained version beyond those that are kept.
@@ -86,12 +89,20 @@ impl Inputs {
         let own = self.digest(model);
         let (leaving, mut staying) = self.digests(model);
         let serving = digests_of_servers(&servers);
-        let shared = own
-            .as_ref()
-            .is_some_and(|digest| staying.contains(digest) || serving.contains(digest));
+        // Which files a model has that this program cannot read, nobody knows: they may be any.
+        let is_unknown = self.has_unparsed();
+        let shared = is_unknown
+            || own
+                .as_ref()
+                .is_some_and(|digest| staying.contains(digest) || serving.contains(digest));
+        // What serves is not removed, so nobody need wait for its end.
+        let leaving_twin = !self.engine.pods
+            && own
+                .as_ref()
+                .is_some_and(|digest| leaving.contains(digest) && !serving.contains(digest));
         let damaged_at = own.as_ref().and_then(|digest| damaged_at(&servers, digest));
         staying.extend(own);
-        let prunable = if self.engine.pods {
+        let prunable = if self.engine.pods || is_unknown {
             Vec::new()
         } else {
             retention::prunable(&leaving, &staying, &serving)
@@ -101,6 +112,7 @@ impl Inputs {
             uses: uses(model, &servers),
             damaged_at,
             shared,
+            leaving_twin,
             prunable,
             surplus: self.is_surplus(model, &servers),
             engine: self.engine.clone(),
@@ -130,7 +142,8 @@ impl Inputs {
         wanted
     }
 
-    /// Digests of models that are being deleted with their data, and of all others but this one.
+    /// Digests of the other models: of those that are being deleted with their data, and of all others. One that is deleted
+    /// and retains its files, or uses them in place, needs them to the end.
     fn digests(&self, model: &LayaModel) -> (BTreeSet<String>, BTreeSet<String>) {
         let mut leaving = BTreeSet::new();
         let mut staying = BTreeSet::new();
@@ -138,6 +151,9 @@ impl Inputs {
             let Watched::Parsed(other) = other.as_ref() else {
                 continue;
             };
+            if other.uid() == model.uid() {
+                continue;
+            }
             let Some(digest) = self.digest(other) else {
                 continue;
             };
@@ -145,11 +161,18 @@ impl Inputs {
             let is_ours = other.spec.source.volume.is_none();
             if goes && is_ours && other.spec.storage.on_delete == OnDelete::Delete {
                 leaving.insert(digest);
-            } else if !goes && other.uid() != model.uid() {
+            } else {
                 staying.insert(digest);
             }
         }
         (leaving, staying)
+    }
+
+    fn has_unparsed(&self) -> bool {
+        let models = self.models.state();
+        models
+            .iter()
+            .any(|model| matches!(model.as_ref(), Watched::Unparsed(_)))
     }
 
     /// The digest that a model has or is to have.

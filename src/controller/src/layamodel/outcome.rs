@@ -1,8 +1,9 @@
 //! What the end of a task means (control-plane 13). Pure.
 
+use api::condition::ConditionType;
 use api::kinds::shared::Digest;
 use api::reason::Reason;
-use backend::TaskSeen;
+use backend::{TaskSeen, Waiting};
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -130,6 +131,26 @@ pub(super) fn of_prune(task: &TaskSeen) -> Outcome<()> {
     match report(task) {
         Some(report) if report.ok => Outcome::Done(()),
         report => Outcome::Failed(failed(task, report.as_ref())),
+    }
+}
+
+/// A task that the engine could not start.
+#[must_use]
+pub(super) fn not_started(waiting: &Waiting) -> Failed {
+    let class = match waiting.reason {
+        Reason::NoSpace | Reason::ReadOnlyVolume => Class::Space,
+        _ => Class::Retry,
+    };
+    // A word of the engine that says nothing about files is told in the message.
+    let is_ours = waiting.reason.may_stand_on(ConditionType::Fetched);
+    Failed {
+        reason: if is_ours {
+            waiting.reason
+        } else {
+            Reason::SourceInterrupted
+        },
+        message: format!("the task could not be started: {}", waiting.message),
+        class,
     }
 }
 

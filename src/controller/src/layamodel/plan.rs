@@ -172,8 +172,12 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Tells a task to end, or removes one that ended.
+    /// Tells a task to end, or removes one that ended. One that ends already was told: an action more would be followed by
+    /// the next pass at once, for as long as it takes.
     pub(super) fn end(&mut self, task: &TaskSeen) {
+        if task.state == RunState::Stopping {
+            return;
+        }
         let key = task.key.clone();
         self.act(match task.state {
             RunState::Exited | RunState::Created => backend::Action::DeleteTask { task: key },

@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use super::action::Action;
 use super::view::{Because, View};
 
-/// Seconds until a pull that a busy registry or a cut ended is tried again.
-const RETRY_SECONDS: i64 = 30;
-/// The same where somebody has to change something outside: credentials, the registry, space.
-const SLOW_RETRY_SECONDS: i64 = 300;
+/// Seconds until a pull that failed is asked for again: the longest pause of the back end, which ignores whoever asks before
+/// its pause, of 5 s doubled by each failure, is over. How many failures there were it does not say, so only after the
+/// longest is an answer certain; asked before, each pass would act for nothing and be followed by the next at once.
+const RETRY_SECONDS: i64 = 300;
 
 /// What is left to do about an image.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,7 +49,7 @@ pub(super) fn need(view: &View<'_>, version: &Version) -> Need {
             reason,
             message,
             at,
-        }) if *reason == Reason::ImagePlatformMismatch || !is_due(view, *reason, *at) => {
+        }) if *reason == Reason::ImagePlatformMismatch || !is_due(view, *at) => {
             Need::Wait(Because::new(*reason, message.clone()))
         }
         Some(ImageState::Failed { message, .. }) => {
@@ -59,12 +59,8 @@ pub(super) fn need(view: &View<'_>, version: &Version) -> Need {
     }
 }
 
-fn is_due(view: &View<'_>, reason: Reason, failed_at: Timestamp) -> bool {
-    let wait = match reason {
-        Reason::ImagePullBusy | Reason::ImagePullInterrupted => RETRY_SECONDS,
-        _ => SLOW_RETRY_SECONDS,
-    };
-    view.clocks.seconds_since(failed_at) >= wait
+fn is_due(view: &View<'_>, failed_at: Timestamp) -> bool {
+    view.clocks.seconds_since(failed_at) >= RETRY_SECONDS
 }
 
 /// What the engine says of the image of a version: by its id where that is known and here.

@@ -120,6 +120,8 @@ pub(super) async fn import(State(daemon): State<Daemon>, body: Bytes) -> Answer 
     let known = models.get_opt(&name).await?;
     let (digest, wording) = match (&path, known) {
         (Some(path), known) => {
+            // Until an object names it, a prune would take it.
+            let _unpruned = daemon.0.models.lock().await;
             let published = publish(&daemon, path, wording).await?;
             match known {
                 Some(known) => agree(&models, &known, &published).await?,

@@ -19,6 +19,7 @@ use kube::Client;
 use objects::ObjectStore;
 use serde::Deserialize;
 use serde_json::json;
+use tokio::sync::Mutex;
 
 use crate::ending::{Ending, Servers};
 use crate::engine::LocalEngine;
@@ -35,6 +36,9 @@ struct Parts {
     /// None where another process reconciles.
     engine: Option<LocalEngine>,
     ending: Ending,
+    /// Held while what lies among the models and what names it must agree: a checkpoint is published before its object is
+    /// made, and must not be taken in between for one that nothing names.
+    models: Mutex<()>,
 }
 
 impl Daemon {
@@ -49,6 +53,7 @@ impl Daemon {
             store,
             engine,
             ending,
+            models: Mutex::new(()),
         }))
     }
 

@@ -16,7 +16,7 @@ use super::{Ended, Pass, RUNNING};
 use crate::clock::Now;
 use crate::conditions::find;
 use crate::layamodel::inputs::Checked;
-use crate::layamodel::outcome::{self, Outcome};
+use crate::layamodel::outcome::{self, Found, Outcome};
 use crate::layamodel::status::{self, Stand, subject};
 use crate::layamodel::task as tasks;
 use crate::reconciler::{EventDraft, Requeue};
@@ -49,7 +49,14 @@ pub(super) fn plan(mut pass: Pass<'_>, released: bool) -> Ended {
         .iter()
         .find(|task| task.key.task != Task::Prune);
     if let Some(task) = other {
-        pass.end(task);
+        if let Some(found) = unrecorded(&pass, task) {
+            // What it published is known from its end alone, so that is recorded before it goes.
+            pass.facts.short_digest = Some(status::short(&found.digest));
+            pass.facts.digest = Some(found.digest);
+            pass.facts.fetch.get_or_insert_default();
+        } else {
+            pass.end(task);
+        }
         let stand = cleaning("its tasks end");
         return pass.end_with(stand, Requeue::Waiting);
     }
@@ -79,6 +86,18 @@ pub(super) fn plan(mut pass: Pass<'_>, released: bool) -> Ended {
         return free(pass, "its volume is gone");
     }
     prune(pass, &digest)
+}
+
+/// What a fetch published under a digest that is not recorded.
+fn unrecorded(pass: &Pass<'_>, task: &TaskSeen) -> Option<Found> {
+    let is_its_end = task.key.task == Task::Fetch && task.state == RunState::Exited;
+    if !is_its_end || pass.facts.digest.is_some() {
+        return None;
+    }
+    match outcome::of_model(task) {
+        Outcome::Done(found) => Some(found),
+        Outcome::Failed(_) => None,
+    }
 }
 
 /// The engine does not answer, or the spec cannot be worked out: what does not need it is done all the same.
@@ -267,6 +286,14 @@ fn pruning(mut pass: Pass<'_>, task: &TaskSeen) -> Ended {
         pass.end(task);
         return pass.end_with(cleaning("its files are gone"), Requeue::Waiting);
     }
+    let retains = pass.model.spec.storage.on_delete == OnDelete::Retain;
+    let is_needed = pass.checked.shared && !retains;
+    if is_needed && task.state != RunState::Exited {
+        // A model of the same digest came since: what is not removed yet stays.
+        pass.end(task);
+        let stand = cleaning("its files are another's too and stay");
+        return pass.end_with(stand, RUNNING);
+    }
     match task.state {
         RunState::Exited => {}
         RunState::Created if task.waiting.is_none() => {
@@ -279,7 +306,6 @@ fn pruning(mut pass: Pass<'_>, task: &TaskSeen) -> Ended {
         Outcome::Done(()) => {
             let digest = pass.facts.short_digest.clone().unwrap_or_default();
             pass.facts = without_data(pass.facts);
-            let retains = pass.model.spec.storage.on_delete == OnDelete::Retain;
             let note = if retains {
                 "is marked to stay"
             } else {
@@ -291,7 +317,7 @@ fn pruning(mut pass: Pass<'_>, task: &TaskSeen) -> Ended {
         Outcome::Failed(failed) => {
             let since = outcome::ended_at(task).map(|at| pass.now.wall.duration_since(at));
             let waited = since.and_then(|since| Duration::try_from(since).ok());
-            if waited.is_none_or(|waited| waited >= AGAIN) {
+            if is_needed || waited.is_none_or(|waited| waited >= AGAIN) {
                 pass.end(task);
             }
             format!("its files could not be removed: {}", failed.message)

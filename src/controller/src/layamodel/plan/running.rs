@@ -3,13 +3,13 @@
 use api::event::EventReason;
 use api::kinds::laya_model::{ModelLocation, ModelPhase};
 use api::reason::Reason;
-use backend::{Action as EngineAction, RunState, TaskSeen};
+use backend::{Action as EngineAction, RunState, TaskSeen, Waiting};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Action, Ended, Pass, RUNNING, stands};
 use crate::clock::whole_seconds;
 use crate::layamodel::contract::Wording;
-use crate::layamodel::outcome::{self, Found, Outcome, ended_at};
+use crate::layamodel::outcome::{self, Failed, Found, Outcome, ended_at};
 use crate::layamodel::source::Source;
 use crate::layamodel::status::short;
 use crate::layamodel::{retry, task as tasks};
@@ -40,8 +40,34 @@ pub(super) fn fetch(mut pass: Pass<'_>, task: &TaskSeen) -> Ended {
             let stand = stands::fetching(&pass, format!("attempt {attempt} is about to start"));
             pass.end_with(stand, RUNNING)
         }
-        _ => fetching(pass, task),
+        state => match &task.waiting {
+            // A pod waits by itself; nothing else starts what could not be started.
+            Some(waiting) if state == RunState::Created && !pass.checked.engine.pods => {
+                not_started(pass, task, waiting)
+            }
+            _ => fetching(pass, task),
+        },
     }
+}
+
+/// It could not be started. Nothing of it is worth keeping, so that is recorded and the task removed in one pass: where the
+/// record is lost the attempt is made again.
+fn not_started(mut pass: Pass<'_>, task: &TaskSeen, waiting: &Waiting) -> Ended {
+    failed(&mut pass, task, &outcome::not_started(waiting));
+    pass.end(task);
+    settled(pass)
+}
+
+/// An attempt failed.
+fn failed(pass: &mut Pass<'_>, task: &TaskSeen, failed: &Failed) {
+    let uid = pass.model.metadata.uid.clone().unwrap_or_default();
+    let patience = &pass.model.spec.fetch;
+    let fetch = pass.facts.fetch.clone();
+    let fetch = retry::failed(fetch.as_ref(), task, failed, patience, &uid, pass.now);
+    if retry::gave_up(&fetch) {
+        pass.verification_done();
+    }
+    pass.facts.fetch = Some(fetch);
 }
 
 fn fetching(mut pass: Pass<'_>, task: &TaskSeen) -> Ended {
@@ -58,7 +84,8 @@ fn fetching(mut pass: Pass<'_>, task: &TaskSeen) -> Ended {
         (None, None) => format!("attempt {} runs", task.key.attempt),
     };
     pass.facts.fetch = Some(fetch);
-    if late && task.state == RunState::Running {
+    if late {
+        // In whatever state it is, also one that never runs.
         pass.end(task);
     }
     let stand = if pass.observation.unbound_long {
@@ -102,16 +129,7 @@ fn fetched(mut pass: Pass<'_>, task: &TaskSeen) -> Ended {
                 }
             }
         }
-        Outcome::Failed(failed) => {
-            let uid = pass.model.metadata.uid.clone().unwrap_or_default();
-            let patience = &pass.model.spec.fetch;
-            let fetch = pass.facts.fetch.clone();
-            let fetch = retry::failed(fetch.as_ref(), task, &failed, patience, &uid, pass.now);
-            if retry::gave_up(&fetch) {
-                pass.verification_done();
-            }
-            pass.facts.fetch = Some(fetch);
-        }
+        Outcome::Failed(why) => failed(&mut pass, task, &why),
     }
     if pass.facts == before {
         pass.end(task);
@@ -192,13 +210,16 @@ fn publish(pass: &mut Pass<'_>, task: &TaskSeen, found: Found) {
     pass.verification_done();
 }
 
-/// When the files were hashed: the end of the task, never before what was recorded.
+/// When the files were hashed: the end of the task, never before what was recorded, nor before the damage that it answers,
+/// or an engine whose clock is behind would have them repaired for ever. What was found right before answers none: a damage
+/// that is newer than that is still to be repaired.
 fn verified_at(pass: &Pass<'_>, task: &TaskSeen) -> Timestamp {
     let known = pass.facts.verified_at;
     let at = ended_at(task)
         .or(known)
         .unwrap_or_else(|| whole_seconds(pass.now.wall));
-    known.map_or(at, |known| known.max(at))
+    let least = known.or_else(|| pass.checked.damaged_at.map(whole_seconds));
+    least.map_or(at, |least| least.max(at))
 }
 
 /// A verification runs or has ended.
@@ -208,6 +229,11 @@ pub(super) fn verification(mut pass: Pass<'_>, task: &TaskSeen) -> Ended {
         pass.end(task);
         let stand = stands::verifying(&pass, "an earlier verification ends");
         return pass.end_with(stand, RUNNING);
+    }
+    if task.state == RunState::Created && (task.waiting.is_none() || !pass.checked.engine.pods) {
+        // It was made and never started: a crash came in between, or the engine refused. Asking again starts it; where that
+        // is refused again the action fails, and the driver waits longer each time.
+        return super::waiting::verify(pass, "the files are about to be hashed");
     }
     if task.state != RunState::Exited {
         let stand = stands::verifying(&pass, "the files are being hashed");

@@ -3,7 +3,7 @@
 use api::event::EventReason;
 use api::kinds::laya_model::ModelPhase;
 use api::reason::Reason;
-use backend::{Action as EngineAction, ImageState, RunState, TaskSeen, TaskSpec};
+use backend::{Action as EngineAction, ImageState, RunState, TaskSeen, TaskSpec, VolumeRole};
 use jiff::SignedDuration;
 
 use super::{Ended, Pass, RUNNING, running, stands};
@@ -15,8 +15,10 @@ use crate::layamodel::status::{Stand, subject};
 use crate::layamodel::{retry, task as tasks};
 use crate::reconciler::Requeue;
 
-/// How long an image that did not come is left alone.
-const IMAGE_AGAIN: SignedDuration = SignedDuration::from_secs(60);
+/// How long an image that did not come is left alone: the longest pause of the back end, which ignores whoever asks before
+/// its pause, of 5 s doubled by each failure, is over. How many failures there were it does not say, so only after the
+/// longest is an answer certain; asked before, each pass would act for nothing and be followed by the next at once.
+const IMAGE_AGAIN: SignedDuration = SignedDuration::from_secs(300);
 
 /// Whether what failed for good is to be tried as if for the first time: the spec changed, or somebody asks to verify.
 pub(super) fn begins_anew(pass: &Pass<'_>) -> bool {
@@ -125,6 +127,12 @@ pub(super) fn next(mut pass: Pass<'_>) -> Ended {
     if pass.volume().is_none() {
         return without_volume(pass);
     }
+    if pass.checked.leaving_twin && *pass.wanted.role() == VolumeRole::Models {
+        // What it publishes would be removed by a prune that began before this model was there.
+        let message = "its files are being removed for another LayaModel; wait";
+        let stand = stands::pending(&pass, Reason::NotStarted, message.to_owned()).working();
+        return pass.end_with(stand, Requeue::Waiting);
+    }
     if in_place {
         return verify(pass, "the files are about to be hashed");
     }
@@ -211,7 +219,8 @@ fn without_volume(mut pass: Pass<'_>) -> Ended {
     pass.end_with(stand, Requeue::Waiting)
 }
 
-fn verify(mut pass: Pass<'_>, message: &str) -> Ended {
+/// Asks for the verification that the nonce of now asks for; one that was made and not started is started.
+pub(super) fn verify(mut pass: Pass<'_>, message: &str) -> Ended {
     let digest = pass
         .facts
         .digest

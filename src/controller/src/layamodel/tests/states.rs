@@ -385,6 +385,20 @@ fn fault_22_a_server_that_finds_damage_asks_for_one_repair() {
 }
 
 #[test]
+fn fault_22_a_repair_answers_the_damage_though_the_clock_of_the_engine_is_behind() {
+    let mut life = Life::new(&http());
+    life.settle();
+    life.tick(60);
+    let behind = life.now.checked_sub(SignedDuration::from_secs(50)).unwrap();
+    life.engine.time(move || behind);
+    life.damaged_at = Some(life.now);
+    life.settle();
+    assert!(life.is_published());
+    assert_eq!(life.status().verified_at, life.damaged_at);
+    assert_eq!(life.tasks().len(), 2, "one repair");
+}
+
+#[test]
 fn a_volume_that_is_not_ours_is_hashed_in_place_and_never_written() {
     let mut life = Life::new(&volume());
     life.settle();
@@ -631,7 +645,10 @@ fn names_of_others_and_images_that_do_not_come_are_said() {
         life.message("Ready")
     );
     assert!(life.tasks().is_empty());
-    life.tick(61);
+    life.tick(299);
+    life.settle();
+    assert!(!life.done.contains(&"EnsureImage"), "the back end pauses");
+    life.tick(2);
     life.settle();
     assert!(life.is_published(), "it was asked for again and came");
 }
@@ -654,6 +671,54 @@ fn a_task_that_was_made_and_never_started_is_started() {
     assert!(life.is_published());
     let runs = life.done.iter().filter(|name| **name == "RunTask").count();
     assert!(runs >= 2, "{:?}", life.done);
+}
+
+#[test]
+fn a_task_that_could_not_be_started_is_an_attempt_that_failed() {
+    use api::reason::Reason;
+    for (reason, says, wait) in [
+        (Reason::NoSpace, "NoSpace", 300),
+        (Reason::Starting, "SourceInterrupted", 12),
+    ] {
+        let mut life = Life::new(&http());
+        life.engine.script(|_, _| Script::Stays);
+        // The finalizer, the volume, the task.
+        while life.tasks().is_empty() {
+            life.pass(Kill::Never);
+        }
+        life.engine
+            .change_task("uid-1", &key(Task::Fetch, 1), |task| {
+                task.waiting = Some(backend::Waiting {
+                    reason,
+                    message: "mount failed".to_owned(),
+                });
+            });
+        life.engine.script(|_, _| Script::Obeys);
+        life.settle();
+        assert_eq!(life.says("Fetched"), Some((FALSE, says)));
+        assert!(life.message("Ready").contains("mount failed"));
+        assert!(life.engine.children("uid-1").1.is_empty());
+        life.tick(wait + 1);
+        life.settle();
+        assert!(life.is_published(), "{reason}");
+    }
+}
+
+#[test]
+fn a_verification_that_was_made_and_never_started_is_started() {
+    let mut life = Life::new(&http());
+    life.settle();
+    life.engine.script(|_, _| Script::Stays);
+    life.annotate(label::VERIFY, "n1");
+    for _ in 0..10 {
+        life.pass(Kill::Never);
+    }
+    let running = life.engine.children("uid-1").1;
+    assert_eq!(running[0].state, RunState::Running, "{:?}", life.done);
+    life.engine
+        .end_task("uid-1", &running[0].key, 0, Some(fetched(&digest(&life))));
+    life.settle();
+    assert_eq!(life.status().verify_nonce.as_deref(), Some("n1"));
 }
 
 #[test]
@@ -720,6 +785,66 @@ fn deleting_removes_what_is_ours_and_nothing_else() {
     life.delete();
     life.settle();
     assert!(life.gone && life.tasks().is_empty());
+}
+
+#[test]
+fn a_task_that_ends_already_is_not_told_again() {
+    let mut life = Life::new(&http());
+    life.engine.script(|_, _| Script::Runs);
+    life.settle();
+    life.engine
+        .change_task("uid-1", &key(Task::Fetch, 1), |task| {
+            task.state = RunState::Stopping;
+        });
+    life.tick(3_601);
+    life.settle();
+    life.delete();
+    life.settle();
+    assert!(!life.gone && !life.done.contains(&"StopTask"));
+}
+
+#[test]
+fn what_a_fetch_published_unseen_is_removed_with_the_model() {
+    let mut life = Life::new(&oci());
+    life.engine.script(|_, _| Script::Runs);
+    life.settle();
+    let digest = format!("sha256:{}", sha(8));
+    life.engine.script(|_, _| Script::Obeys);
+    life.engine.set_published(&digest, true);
+    life.engine
+        .end_task("uid-1", &key(Task::Fetch, 1), 0, Some(fetched(&digest)));
+    life.delete();
+    life.settle();
+    assert!(life.gone, "{:#?}", life.status());
+    let prune = life.tasks().pop().unwrap();
+    assert_eq!(argument(&prune, "--delete"), Some(digest));
+}
+
+#[test]
+fn files_that_another_model_wants_by_now_are_not_removed() {
+    let mut life = Life::new(&http());
+    life.settle();
+    life.engine.script(|_, _| Script::Runs);
+    life.delete();
+    life.settle();
+    assert!(life.done.contains(&"RunTask") && !life.gone);
+    life.shared = true;
+    life.settle();
+    assert!(life.done.contains(&"StopTask"), "{:?}", life.done);
+    assert!(life.gone && life.engine.published().len() == 1);
+    // The other one waits until they are left alone.
+    let mut other = Life::new(&http());
+    other.leaving_twin = true;
+    assert_eq!(other.settle(), Requeue::Waiting);
+    assert_eq!(
+        (other.phase(), other.says("Fetched")),
+        (ModelPhase::Pending, Some((FALSE, "NotStarted")))
+    );
+    assert!(other.message("Ready").contains("another LayaModel"));
+    assert!(other.tasks().is_empty());
+    other.leaving_twin = false;
+    other.settle();
+    assert!(other.is_published());
 }
 
 #[test]
