@@ -145,7 +145,11 @@ impl Embedded {
             models: self.0.options.models.clone(),
             delete,
             keep: Vec::new(),
-            limits: volumes::Limits::default(),
+            limits: volumes::Limits {
+                // The list of what may go is of now; after a wait it would be one of then.
+                lock_wait: std::time::Duration::ZERO,
+                ..volumes::Limits::default()
+            },
         }))
         .await
     }
