@@ -181,6 +181,42 @@ fn one_that_was_killed_goes_on_and_is_not_counted() {
 }
 
 #[test]
+fn one_that_finds_the_volume_taken_has_its_whole_deadline_afterwards() {
+    let mut life = Life::new(&http());
+    life.engine.script(|_, _| Script::Runs);
+    for _ in 0..8 {
+        life.settle();
+        life.tick(600);
+        life.engine
+            .end_task("uid-1", &key(Task::Fetch, 1), 75, None);
+        life.settle();
+        assert_eq!(life.phase(), ModelPhase::Fetching, "{:#?}", life.status());
+        assert_eq!(life.status().fetch.as_ref().unwrap().started_at, None);
+        life.tick(30);
+    }
+    life.engine.script(|_, _| Script::Obeys);
+    life.settle();
+    assert!(life.is_published());
+}
+
+#[test]
+fn a_source_is_left_alone_for_as_long_as_it_asks() {
+    for (asks, waits) in [(1, 8), (120, 120), (86_400, 900)] {
+        let mut life = Life::new(&http());
+        let result = json!({"ok": false, "reason": "SourceBusy", "message": "503", "code": 6, "retryAfterSeconds": asks});
+        life.engine.script(move |_, _| Script::Ends {
+            code: 6,
+            result: Some(result.clone()),
+        });
+        life.settle();
+        let fetch = life.status().fetch.clone().unwrap();
+        let next = fetch.next_attempt_at.unwrap();
+        let wait = next.duration_since(fetch.last_error.unwrap().at.unwrap());
+        assert!((waits..=waits.max(12)).contains(&wait.as_secs()), "{asks}");
+    }
+}
+
+#[test]
 fn fault_21_a_full_volume_is_tried_every_five_minutes_for_ever() {
     let mut life = Life::new(&http());
     life.engine
