@@ -65,7 +65,6 @@ fn the_fetch_is_called_as_the_page_says() {
     assert_eq!(task.arguments.0[..3], ["fetch", "--models", "/data/models"]);
     for (name, value) in [
         ("--manifest", "/run/relay/manifest.json".to_owned()),
-        ("--base-url", "https://example.org/v1/".to_owned()),
         ("--digest", digest(&life)),
         ("--contract", format!("sha256:{}", sha(3))),
         ("--deadline-seconds", "3600".to_owned()),
@@ -79,6 +78,9 @@ fn the_fetch_is_called_as_the_page_says() {
     assert_eq!(task.secrets[0].1, "auth");
     let manifest: Value = serde_json::from_slice(&task.files[0].content).unwrap();
     assert_eq!(manifest["files"][0]["sha256"], json!(sha(1)));
+    // An address may carry credentials: it goes by the file, never among the arguments.
+    assert_eq!(manifest["baseUrl"], json!("https://example.org/v1/"));
+    assert_eq!(argument(&task, "--base-url"), None);
     assert_eq!(task.files[0].name, "manifest.json");
     let mut life = Life::new(&oci());
     life.settle();
