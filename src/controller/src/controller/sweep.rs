@@ -151,7 +151,7 @@ impl Sweep {
             match self.fate(&owner).await {
                 Ok(fate) => seen.push((owner, fate)),
                 // As if it were not there: what goes is seen twice from here on.
-                Err(why) => note(&mut problem, &owner, why),
+                Err(why) => note(&mut problem, &owner, &why),
             }
         }
         let verdict = self.sightings.judge(seen, self.context.clock.now().boot);
@@ -160,7 +160,7 @@ impl Sweep {
             let children = match self.children(&owner).await {
                 Ok(children) => children,
                 Err(error) => {
-                    note(&mut problem, &owner, error.to_string());
+                    note(&mut problem, &owner, &error.to_string());
                     Vec::new()
                 }
             };
@@ -175,7 +175,7 @@ impl Sweep {
         self.unclaimed.set(unclaimed);
         for owner in verdict.remove {
             if let Err(why) = self.remove(&owner).await {
-                note(&mut problem, &owner, why);
+                note(&mut problem, &owner, &why);
             }
         }
         problem.map_or(Ok(()), Err)
@@ -291,7 +291,7 @@ impl Sweep {
 }
 
 /// Keeps the first failure, with whose it is.
-fn note(problem: &mut Option<String>, owner: &Owner, why: String) {
+fn note(problem: &mut Option<String>, owner: &Owner, why: &str) {
     let Owner {
         kind,
         namespace,
