@@ -144,15 +144,26 @@ impl Sweep {
         let owners = self.backend.owners().await;
         self.context.metrics.backend_seen(name, owners.is_ok());
         let owners = owners.map_err(|error| error.to_string())?;
+        // One owner that cannot be judged or cleaned must not hold up all the others: the first failure is told at the end.
+        let mut problem = None;
         let mut seen = Vec::new();
         for owner in owners {
-            let fate = self.fate(&owner).await?;
-            seen.push((owner, fate));
+            match self.fate(&owner).await {
+                Ok(fate) => seen.push((owner, fate)),
+                // As if it were not there: what goes is seen twice from here on.
+                Err(why) => note(&mut problem, &owner, &why),
+            }
         }
         let verdict = self.sightings.judge(seen, self.context.clock.now().boot);
         let mut unclaimed = Vec::new();
         for owner in verdict.unclaimed {
-            let children = self.children(&owner).await.map_err(|e| e.to_string())?;
+            let children = match self.children(&owner).await {
+                Ok(children) => children,
+                Err(error) => {
+                    note(&mut problem, &owner, &error.to_string());
+                    Vec::new()
+                }
+            };
             unclaimed.push(Unclaimed {
                 owner,
                 children: children.iter().map(Action::target).collect(),
@@ -163,9 +174,11 @@ impl Sweep {
             .backend_strangers(name, unclaimed.len());
         self.unclaimed.set(unclaimed);
         for owner in verdict.remove {
-            self.remove(&owner).await?;
+            if let Err(why) = self.remove(&owner).await {
+                note(&mut problem, &owner, &why);
+            }
         }
-        Ok(())
+        problem.map_or(Ok(()), Err)
     }
 
     async fn fate(&self, owner: &Owner) -> Result<Fate, String> {
@@ -275,6 +288,17 @@ impl Sweep {
         }
         done
     }
+}
+
+/// Keeps the first failure, with whose it is.
+fn note(problem: &mut Option<String>, owner: &Owner, why: &str) {
+    let Owner {
+        kind,
+        namespace,
+        name,
+        ..
+    } = owner;
+    problem.get_or_insert_with(|| format!("{kind} {namespace}/{name}: {why}"));
 }
 
 /// The volume that goes with an owner. That of all models belongs to nobody.

@@ -1,5 +1,7 @@
 //! What the end of a task means (control-plane 13). Pure.
 
+use std::time::Duration;
+
 use api::condition::ConditionType;
 use api::kinds::shared::Digest;
 use api::reason::Reason;
@@ -36,6 +38,8 @@ pub(super) struct Failed {
     pub(super) message: String,
     /// What may help.
     pub(super) class: Class,
+    /// How long the source asks to be left alone, where it says.
+    pub(super) retry_after: Option<Duration>,
 }
 
 /// What may help after a failure.
@@ -78,6 +82,7 @@ struct Report {
     file_count: i32,
     parents: Vec<Digest>,
     decisions_text: Option<String>,
+    retry_after_seconds: Option<u64>,
 }
 
 fn report(task: &TaskSeen) -> Option<Report> {
@@ -119,6 +124,7 @@ pub(super) fn of_model(task: &TaskSeen) -> Outcome<Found> {
                     "the task names no digest in its result. Use the laya image of this version"
                         .to_owned(),
                 class: Class::Change,
+                retry_after: None,
             }),
         },
         report => Outcome::Failed(failed(task, report.as_ref())),
@@ -151,6 +157,7 @@ pub(super) fn not_started(waiting: &Waiting) -> Failed {
         },
         message: format!("the task could not be started: {}", waiting.message),
         class,
+        retry_after: None,
     }
 }
 
@@ -173,6 +180,9 @@ fn failed(task: &TaskSeen, report: Option<&Report>) -> Failed {
         reason,
         message,
         class,
+        retry_after: report
+            .and_then(|report| report.retry_after_seconds)
+            .map(Duration::from_secs),
     }
 }
 
@@ -295,7 +305,13 @@ mod tests {
             };
             assert_eq!((failed.class, failed.reason.as_str()), (class, word));
             assert_eq!(failed.message, "because");
+            assert_eq!(failed.retry_after, None);
         }
+        let result = json!({"ok": false, "reason": "SourceBusy", "retryAfterSeconds": 120});
+        let Outcome::Failed(failed) = of_model(&task(6, false, Some(result))) else {
+            panic!("a busy source is no success");
+        };
+        assert_eq!(failed.retry_after, Some(Duration::from_secs(120)));
     }
 
     #[test]

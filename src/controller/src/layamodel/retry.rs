@@ -21,6 +21,8 @@ const LONGEST: Duration = Duration::from_secs(900);
 const SPACE: Duration = Duration::from_secs(300);
 /// Wait for credentials; nobody may watch Secrets.
 const CREDENTIALS: Duration = Duration::from_secs(600);
+/// Code of a task that gave way to another or was ended (control-plane 13).
+const GAVE_WAY: i32 = 75;
 /// Longest message of an error, in characters.
 const MAX_MESSAGE: usize = 1024;
 
@@ -171,8 +173,15 @@ pub(super) fn failed(
         Class::Space => Some(SPACE),
         Class::Credentials => Some(CREDENTIALS),
     };
+    let asked = failed.retry_after.unwrap_or_default().min(LONGEST);
+    let wait = wait.map(|wait| wait.max(asked));
     match failed.class {
-        Class::Resume => fetch.attempt = i32::try_from(number.saturating_sub(1)).ok(),
+        Class::Resume => {
+            fetch.attempt = i32::try_from(number.saturating_sub(1)).ok();
+            if is_put_off(&fetch, task, patience, at, now) {
+                fetch.started_at = None;
+            }
+        }
         // Waiting for people is no part of the deadline.
         Class::Space | Class::Credentials => {
             fetch.attempt = Some(0);
@@ -183,6 +192,23 @@ pub(super) fn failed(
     fetch.next_attempt_at = wait.and_then(|wait| later(at, wait));
     fetch.last_error = Some(error(failed.reason, &failed.message, at));
     fetch
+}
+
+/// Whether an attempt gave way: to another fetch that has the volume, or to whoever ended it. Waiting for those is no part of
+/// the deadline. One that was ended because all attempts took too long is not put off, unless nothing ever came.
+fn is_put_off(
+    fetch: &FetchProgress,
+    task: &TaskSeen,
+    patience: &ModelFetch,
+    ended: Timestamp,
+    now: &Now,
+) -> bool {
+    let ended = Now {
+        wall: ended,
+        boot: now.boot,
+    };
+    task.exit_code == Some(GAVE_WAY)
+        && (fetch.bytes_done.unwrap_or(0) == 0 || !is_late(fetch, patience, &ended, None))
 }
 
 /// What is remembered when all attempts together took too long.

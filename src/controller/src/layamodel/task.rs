@@ -50,11 +50,11 @@ pub(super) fn fetch(
     match &wanted.source {
         Source::Http {
             manifest,
-            base_url,
+            // It may carry credentials, which arguments show to everybody; the file has it.
+            base_url: _,
             auth,
         } => {
             arguments.pair("--manifest", MANIFEST);
-            arguments.pair("--base-url", base_url);
             credentials(&mut arguments, auth);
             files.push(StagedFile {
                 name: MANIFEST_NAME.to_owned(),

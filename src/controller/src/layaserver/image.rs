@@ -10,8 +10,9 @@ use super::view::{Because, View};
 
 /// Seconds until a pull that failed is asked for again: the longest pause of the back end, which ignores whoever asks before
 /// its pause, of 5 s doubled by each failure, is over. How many failures there were it does not say, so only after the
-/// longest is an answer certain; asked before, each pass would act for nothing and be followed by the next at once.
-const RETRY_SECONDS: i64 = 300;
+/// longest is an answer certain; asked before, each pass would act for nothing and be followed by the next at once. One second
+/// more, since parts of seconds are not counted.
+const RETRY_SECONDS: i64 = 301;
 
 /// What is left to do about an image.
 #[derive(Debug, Clone, PartialEq)]

@@ -31,14 +31,33 @@ pub(super) fn below(base: &str, name: &str) -> Result<Uri, String> {
 pub(super) fn absolute(text: &str) -> Result<Uri, String> {
     let uri: Uri = text
         .parse()
-        .map_err(|error| format!("'{}' is no address: {error}", text.escape_default()))?;
+        .map_err(|error| format!("'{}' is no address: {error}", bare(text)))?;
     match uri.scheme_str() {
         Some("http" | "https") if uri.host().is_some_and(|host| !host.is_empty()) => Ok(uri),
         _ => Err(format!(
             "'{}' is no address: expected http:// or https:// and a host",
-            text.escape_default()
+            bare(text)
         )),
     }
+}
+
+/// A text that was to be an address, for messages: without what may be a secret, the user and what follows a `?`.
+fn bare(text: &str) -> String {
+    let whole = text;
+    let text = whole.split(['?', '#']).next().unwrap_or_default();
+    let (scheme, rest) = match text.split_once("://") {
+        Some((scheme, rest)) => (format!("{scheme}://"), rest),
+        None => (String::new(), text),
+    };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    if whole.contains('@') && !authority.contains('@') && authority.contains(':') {
+        // Half of a password that is not escaped, as likely as a host with its port.
+        return format!("{scheme}...").escape_default().to_string();
+    }
+    let host = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
+    format!("{scheme}{host}{path}").escape_default().to_string()
 }
 
 /// Where a redirect from `from` leads (RFC 3986, 5.2).
@@ -186,5 +205,18 @@ mod tests {
         assert!(!same_server(&uri("https://h/a"), &uri("https://h:8443/a")));
         assert!(!same_server(&uri("https://h/a"), &uri("https://i/a")));
         assert_eq!(shown(&uri("https://user:pw@h/a?sig=secret")), "https://h/a");
+        for (text, expected) in [
+            ("ftp://user:pw@h/a@b?sig=secret", "ftp://h/a@b"),
+            ("https://us er:p@w@h/a#secret", "https://h/a"),
+            ("user:pw@h/a", "h/a"),
+            ("ftp://user:p/w@h/a", "ftp://..."),
+            ("ftp://user:p?w@h/a", "ftp://..."),
+            ("h\u{1b}/a", "h\\u{1b}/a"),
+            ("", ""),
+        ] {
+            assert_eq!(bare(text), expected);
+            let why = absolute(text).unwrap_err();
+            assert!(why.starts_with(&format!("'{expected}'")), "{why}");
+        }
     }
 }

@@ -65,7 +65,6 @@ fn the_fetch_is_called_as_the_page_says() {
     assert_eq!(task.arguments.0[..3], ["fetch", "--models", "/data/models"]);
     for (name, value) in [
         ("--manifest", "/run/relay/manifest.json".to_owned()),
-        ("--base-url", "https://example.org/v1/".to_owned()),
         ("--digest", digest(&life)),
         ("--contract", format!("sha256:{}", sha(3))),
         ("--deadline-seconds", "3600".to_owned()),
@@ -79,6 +78,9 @@ fn the_fetch_is_called_as_the_page_says() {
     assert_eq!(task.secrets[0].1, "auth");
     let manifest: Value = serde_json::from_slice(&task.files[0].content).unwrap();
     assert_eq!(manifest["files"][0]["sha256"], json!(sha(1)));
+    // An address may carry credentials: it goes by the file, never among the arguments.
+    assert_eq!(manifest["baseUrl"], json!("https://example.org/v1/"));
+    assert_eq!(argument(&task, "--base-url"), None);
     assert_eq!(task.files[0].name, "manifest.json");
     let mut life = Life::new(&oci());
     life.settle();
@@ -178,6 +180,42 @@ fn one_that_was_killed_goes_on_and_is_not_counted() {
     life.tick(30);
     life.settle();
     assert!(life.is_published());
+}
+
+#[test]
+fn one_that_finds_the_volume_taken_has_its_whole_deadline_afterwards() {
+    let mut life = Life::new(&http());
+    life.engine.script(|_, _| Script::Runs);
+    for _ in 0..8 {
+        life.settle();
+        life.tick(600);
+        life.engine
+            .end_task("uid-1", &key(Task::Fetch, 1), 75, None);
+        life.settle();
+        assert_eq!(life.phase(), ModelPhase::Fetching, "{:#?}", life.status());
+        assert_eq!(life.status().fetch.as_ref().unwrap().started_at, None);
+        life.tick(30);
+    }
+    life.engine.script(|_, _| Script::Obeys);
+    life.settle();
+    assert!(life.is_published());
+}
+
+#[test]
+fn a_source_is_left_alone_for_as_long_as_it_asks() {
+    for (asks, waits) in [(1, 8), (120, 120), (86_400, 900)] {
+        let mut life = Life::new(&http());
+        let result = json!({"ok": false, "reason": "SourceBusy", "message": "503", "code": 6, "retryAfterSeconds": asks});
+        life.engine.script(move |_, _| Script::Ends {
+            code: 6,
+            result: Some(result.clone()),
+        });
+        life.settle();
+        let fetch = life.status().fetch.clone().unwrap();
+        let next = fetch.next_attempt_at.unwrap();
+        let wait = next.duration_since(fetch.last_error.unwrap().at.unwrap());
+        assert!((waits..=waits.max(12)).contains(&wait.as_secs()), "{asks}");
+    }
 }
 
 #[test]
