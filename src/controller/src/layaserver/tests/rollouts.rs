@@ -422,6 +422,33 @@ fn a_failure_while_baking_goes_back_at_once_and_is_not_tried_again() {
 }
 
 #[test]
+fn a_new_champion_that_hangs_is_taken_back_and_the_old_one_is_never_stopped_for_it() {
+    // Told by questions that are not answered; and at the latest when the watch is over.
+    for (failures, soon) in [(3, true), (0, false)] {
+        let mut world = roll(&json!({"rollout": {"rollbackWindowSeconds": 100}}));
+        world.until_state("Baking");
+        let from = world.boot;
+        world.behave(
+            "v2",
+            Behaviour {
+                hangs: Some(failures),
+                ..Behaviour::default()
+            },
+        );
+        world.until("back", |world| {
+            assert_ne!(world.state(), "Draining");
+            world.traffic() == "v1:100"
+        });
+        let took = (world.boot - from).as_secs();
+        assert_eq!(took < 100, soon, "{took}");
+        let rejected = world.status().rejected;
+        assert_eq!(rejected[0].reason.as_deref(), Some("ProbeTimedOut"));
+        world.settle(60);
+        assert_eq!((world.up("v1"), world.up("v2")), (1, 0));
+    }
+}
+
+#[test]
 fn without_automatic_rollback_it_stands_still_until_a_person_decides() {
     let frozen = || {
         let mut world = roll(&json!({"rollout": {"autoRollback": false}}));
