@@ -5,7 +5,7 @@ use api::kinds::laya_server::{Approval, RolloutKind, RolloutState, Strategy, Ver
 use super::super::facts::Facts;
 use super::super::traffic;
 use super::super::view::{Draft, View};
-use super::Next;
+use super::{Next, steps};
 use crate::layaserver::observation::GateView;
 
 /// What follows once this state holds no longer.
@@ -31,7 +31,7 @@ pub(super) fn after(view: &View<'_>, draft: &Draft, candidate: &Version, at: Rol
         Some((state, _)) => Next::Go(*state),
         None if candidate.probe.is_none() => to_start(view, draft, candidate),
         None if shifts(view, draft) => Next::Go(RolloutState::Shifting),
-        None => Next::Promote,
+        None => steps::when_ready(view, draft, candidate, Next::Promote),
     }
 }
 

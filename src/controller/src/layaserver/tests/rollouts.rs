@@ -350,6 +350,24 @@ fn a_gate_fails_pauses_or_is_forced() {
 }
 
 #[test]
+fn one_that_is_let_through_and_is_not_ready_is_promoted_once_it_is() {
+    let first = json!({"rollout": {"approval": "Manual", "approve": digest("v1")}});
+    let mut world = roll(&first);
+    world.until_state("AwaitingApproval");
+    let hangs = Behaviour {
+        hangs: Some(0),
+        ..Behaviour::default()
+    };
+    world.behave("v2", hangs);
+    world.edit(&json!({"rollout": {"approve": digest("v2")}}));
+    world.settle(60);
+    assert_eq!(world.traffic(), "v1:100");
+    assert!(world.says("RolledOut=False/AwaitingApproval"));
+    world.behaviours.clear();
+    world.until("served", |world| world.traffic() == "v2:100");
+}
+
+#[test]
 fn another_wording_needs_a_person() {
     let mut world = World::new(&json!({}));
     let contract = |byte: &str| Some(format!("sha256:{}", byte.repeat(32)));
