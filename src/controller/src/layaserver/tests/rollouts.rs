@@ -526,6 +526,19 @@ fn a_pause_holds_steps_and_clocks_and_not_safety() {
 }
 
 #[test]
+fn a_suspension_during_a_step_is_no_failure_of_the_candidate() {
+    let mut world = roll(&canary());
+    world.until("step 1", |world| world.traffic() == "v1:90 v2:10");
+    world.edit(&json!({"suspend": true}));
+    world.settle(60);
+    assert_eq!((world.up("v1"), world.up("v2")), (0, 0));
+    world.edit(&json!({"suspend": false}));
+    world.until("step 1 again", |world| world.traffic() == "v1:90 v2:10");
+    world.until("all", |world| world.traffic() == "v2:100");
+    assert!(world.status().rejected.is_empty());
+}
+
+#[test]
 fn a_person_takes_it_back_at_any_state() {
     for state in ["Preparing", "Loading", "Shifting", "Baking"] {
         let mut world = roll(&canary());
