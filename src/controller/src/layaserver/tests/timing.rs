@@ -65,6 +65,33 @@ fn the_deadline_of_a_load_is_that_of_the_spec() {
 }
 
 #[test]
+fn what_waited_for_somebody_else_has_its_whole_time_afterwards() {
+    let mut world = World::serving(&json!({"rollout": {"progressDeadlineSeconds": 120}}));
+    world.edit(&json!({"modelRef": {"name": "v2"}}));
+    world.until_state("Loading");
+    let pull = backend::Waiting {
+        reason: Reason::ImagePullBusy,
+        message: "the registry is busy".to_owned(),
+    };
+    for server in world.of("v2") {
+        server.state = backend::RunState::Created;
+        server.waiting = Some(pull.clone());
+    }
+    for _ in 0..100 {
+        world.tick(10);
+        world.pass(Kill::Never);
+    }
+    assert!(world.status().rejected.is_empty());
+    let boot = world.boot;
+    for server in world.of("v2") {
+        server.state = backend::RunState::Running;
+        server.waiting = None;
+        server.started = boot;
+    }
+    world.until("served", |world| world.champion() == "v2");
+}
+
+#[test]
 fn a_pull_that_failed_is_tried_again_later() {
     for (reason, wait) in [(Reason::ImagePullBusy, 30), (Reason::ImageNotFound, 300)] {
         let mut world = World::new(&json!({}));
