@@ -80,12 +80,13 @@ pub(super) fn baking(view: &View<'_>, draft: &mut Draft) -> Next {
 fn unready(view: &View<'_>, draft: &Draft) -> Option<Next> {
     draft.status.previous.as_ref()?;
     let replicas = view.replicas_of(draft.status.champion.as_ref());
-    if replicas.ready() > 0 {
+    let unasked = view.is_young() && replicas.iter().any(Replica::is_unasked);
+    if replicas.ready() > 0 && !unasked {
         return None;
     }
-    let unasked = replicas.iter().any(Replica::is_unasked);
     let starts = replicas.iter().all(|replica| {
         !replica.runs()
+            || replica.is_unasked()
             || matches!(
                 replica.probe.map(|probe| &probe.readiness),
                 Some(Readiness::NotReady { reason, .. }) if reason == "Starting"

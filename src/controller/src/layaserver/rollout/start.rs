@@ -6,7 +6,7 @@ use api::reason::Reason;
 
 use super::super::available;
 use super::super::repair::{self, Mending};
-use super::super::replicas::{Mend, Replicas, RoomForOne, Start};
+use super::super::replicas::{Mend, Replica, Replicas, RoomForOne, Start};
 use super::super::sweep;
 use super::super::traffic;
 use super::super::view::{Because, Draft, View};
@@ -145,6 +145,11 @@ fn late(view: &View<'_>, draft: &Draft, replicas: &Replicas<'_>) -> Option<Becau
     let deadline = view.spec.rollout.progress_deadline_seconds;
     let rollout = draft.status.rollout.as_ref()?;
     if !view.clocks.step_passed(rollout, i64::from(deadline)) {
+        return None;
+    }
+    let open = |replica: &Replica<'_>| replica.is_unasked() || replica.is_ready();
+    if view.is_young() && replicas.iter().any(open) {
+        // For how long it has been ready is not known yet.
         return None;
     }
     let said = replicas.iter().find_map(available::not_ready);

@@ -361,6 +361,22 @@ fn fault_32_a_candidate_that_dies_after_promotion_is_taken_back_without_the_netw
 }
 
 #[test]
+fn fault_02_a_controller_that_was_away_asks_before_it_decides() {
+    for state in ["Loading", "Probing", "Baking"] {
+        let mut world = World::serving(&json!({}));
+        world.edit(&json!({"modelRef": {"name": "v2"}}));
+        world.until_state(state);
+        world.tick(5_000);
+        world.restart_process();
+        world.pass(Kill::Never);
+        assert_eq!(world.state(), state);
+        world.until("done", |world| world.state() == "Done");
+        assert_eq!(world.champion(), "v2", "{state}");
+        assert!(world.status().rejected.is_empty(), "{state}");
+    }
+}
+
+#[test]
 fn fault_16_an_engine_that_is_back_finds_everything_as_it_was() {
     let mut world = World::serving(&json!({}));
     world.engine = Err(BackendError::TimedOut {
