@@ -65,8 +65,11 @@ fn the_deadline_of_a_load_is_that_of_the_spec() {
 }
 
 #[test]
-fn what_waited_for_somebody_else_has_its_whole_time_afterwards() {
+fn what_waited_for_somebody_else_has_time_afterwards() {
     let mut world = World::serving(&json!({"rollout": {"progressDeadlineSeconds": 120}}));
+    // An engine that tries by itself.
+    world.capabilities.pods = true;
+    world.settle(60);
     world.edit(&json!({"modelRef": {"name": "v2"}}));
     world.until_state("Loading");
     let pull = backend::Waiting {
