@@ -100,7 +100,11 @@ fn cause(view: &View<'_>, draft: &Draft) -> Option<String> {
     let rollout = draft.status.rollout.as_ref()?;
     let blind = || {
         let revision = candidate.revision.as_deref().unwrap_or_default();
-        let why = report::of(view, revision).err()?;
+        let why = match report::of(view, revision) {
+            Err(why) => why,
+            Ok(_) if !report::is_current(view, draft) => report::NOT_TAKEN.to_owned(),
+            Ok(_) => return None,
+        };
         Some(format!(
             "what the router measured is not known: {why}. It goes on when the router reports again"
         ))

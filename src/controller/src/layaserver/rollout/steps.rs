@@ -106,6 +106,9 @@ fn holding(view: &View<'_>, draft: &mut Draft, candidate: &Version) -> Option<Ne
         Ok(report) => report,
         Err(why) => return Some(blind(view, draft, &why)),
     };
+    if !report::is_current(view, draft) {
+        return Some(blind(view, draft, report::NOT_TAKEN));
+    }
     if draft.rollout().checks.is_none() {
         clocks.thaw(draft.rollout());
     }

@@ -296,6 +296,28 @@ fn fault_30_a_report_that_is_gone_holds_the_step_then_pauses_and_never_promotes(
 }
 
 #[test]
+fn fault_30_a_router_that_has_not_taken_a_step_holds_it() {
+    let mut world = World::serving(&json!({"rollout": {"strategy": "Canary", "canary": {
+        "steps": [{"weight": 10, "holdSeconds": 30}]}}}));
+    world.edit(&json!({"modelRef": {"name": "v2"}}));
+    world.until("step 1", |world| world.traffic() == "v1:90 v2:10");
+    let generation = world.status().traffic.unwrap().generation;
+    world.taken = generation.map(|generation| generation - 1);
+    for _ in 0..20 {
+        world.tick(10);
+        world.pass(Kill::Never);
+    }
+    assert_eq!(
+        (world.state().as_str(), world.traffic().as_str()),
+        ("Shifting", "v1:90 v2:10")
+    );
+    world.until_state("Paused");
+    world.taken = None;
+    world.until("all", |world| world.traffic() == "v2:100");
+    assert!(world.status().rejected.is_empty());
+}
+
+#[test]
 fn fault_31_a_gate_that_failed_names_question_and_slice() {
     let mut world =
         World::serving(&json!({"rollout": {"force": {"digest": digest("v1"), "reason": "first"}}}));

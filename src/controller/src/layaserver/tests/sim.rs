@@ -105,6 +105,8 @@ pub(super) struct World {
     pub(super) gate: GateView,
     pub(super) promotions: Vec<Promotion>,
     pub(super) report: Result<(), String>,
+    /// Generation of the traffic that the router has; the newest when not given.
+    pub(super) taken: Option<i64>,
     /// Errors in a hundred requests, and p95, by revision.
     pub(super) errors: BTreeMap<String, (u64, u32)>,
     pub(super) differ_percent: u64,
@@ -184,6 +186,7 @@ impl World {
             gate: GateView::None,
             promotions: Vec::new(),
             report: Ok(()),
+            taken: None,
             errors: BTreeMap::new(),
             differ_percent: 0,
             external: None,
@@ -244,6 +247,8 @@ impl World {
 
     pub(super) fn observation(&mut self) -> Observation {
         let ages = self.ages();
+        let traffic = self.status().traffic;
+        let generation = traffic.and_then(|it| it.generation).unwrap_or(0);
         Observation {
             engine: self.engine.clone().map(|()| self.observed()),
             replicas: self.probes(),
@@ -251,11 +256,7 @@ impl World {
             report: self.report.clone().map(|()| RevisionReports {
                 instance: "one".to_owned(),
                 server: "space/main".to_owned(),
-                traffic_generation: self
-                    .status()
-                    .traffic
-                    .and_then(|it| it.generation)
-                    .unwrap_or(0),
+                traffic_generation: self.taken.unwrap_or(generation),
                 revisions: self.requests.values().cloned().collect(),
             }),
             ages,
