@@ -62,7 +62,12 @@ fn candidate(view: &View<'_>, draft: &Draft, state: RolloutState) -> Option<Beca
         }
         RolloutState::Shifting => answers(view, draft, candidate, &replicas)
             .or_else(|| not_ready(draft, candidate, &replicas))
-            .or_else(|| limits(view, draft, candidate)),
+            .or_else(|| {
+                // Only what was counted in this step, by a router that has taken it.
+                let rollout = draft.status.rollout.as_ref()?;
+                let counted = rollout.step > Some(0) && rollout.checks.is_some();
+                counted.then(|| limits(view, draft, candidate))?
+            }),
         _ => None,
     }
 }
