@@ -2,7 +2,7 @@
 
 use api::kinds::laya_server::{Approval, RolloutKind, RolloutState, Strategy, Version};
 
-use super::super::facts::Facts;
+use super::super::facts::{Facts, wording};
 use super::super::traffic;
 use super::super::view::{Draft, View};
 use super::{Next, steps};
@@ -115,12 +115,9 @@ pub(super) fn needs_approval(view: &View<'_>, draft: &Draft, candidate: &Version
 
 /// Whether the candidate asks its questions in other words than the champion.
 pub(super) fn other_wording(draft: &Draft, candidate: &Version) -> bool {
+    let of = |version: &Version| wording(version.contract.as_deref());
     let champion = draft.status.champion.as_ref();
-    let champion = champion.and_then(|champion| champion.contract.as_deref());
-    match (champion, candidate.contract.as_deref()) {
-        (Some(champion), Some(candidate)) => champion != candidate,
-        _ => false,
-    }
+    champion.is_some_and(|champion| of(champion) != of(candidate))
 }
 
 /// Whether traffic moves in steps.

@@ -369,17 +369,30 @@ fn one_that_is_let_through_and_is_not_ready_is_promoted_once_it_is() {
 
 #[test]
 fn another_wording_needs_a_person() {
-    let mut world = World::new(&json!({}));
     let contract = |byte: &str| Some(format!("sha256:{}", byte.repeat(32)));
-    world.models.get_mut("v1").unwrap().contract = contract("aa");
-    world.models.get_mut("v2").unwrap().contract = contract("bb");
+    // One that names no contract answers ours.
+    for (old, new) in [
+        (contract("aa"), contract("bb")),
+        (None, contract("bb")),
+        (contract("aa"), None),
+    ] {
+        let mut world = World::new(&json!({}));
+        world.models.get_mut("v1").unwrap().contract = old;
+        world.models.get_mut("v2").unwrap().contract = new;
+        world.settle(60);
+        world.edit(&json!({"modelRef": {"name": "v2"}}));
+        world.until_state("AwaitingApproval");
+        world.settle(120);
+        assert!(world.says("RolledOut=False/AwaitingApproval"));
+        assert!(world.message("RolledOut").contains("worded differently"));
+        world.edit(&json!({"rollout": {"approve": digest("v2")}}));
+        world.until("served", |world| world.champion() == "v2");
+    }
+    let mut world = World::new(&json!({}));
+    let ours = decision::relay_contract().digest().to_string();
+    world.models.get_mut("v2").unwrap().contract = Some(ours);
     world.settle(60);
     world.edit(&json!({"modelRef": {"name": "v2"}}));
-    world.until_state("AwaitingApproval");
-    world.settle(120);
-    assert!(world.says("RolledOut=False/AwaitingApproval"));
-    assert!(world.message("RolledOut").contains("worded differently"));
-    world.edit(&json!({"rollout": {"approve": digest("v2")}}));
     world.until("served", |world| world.champion() == "v2");
 }
 
