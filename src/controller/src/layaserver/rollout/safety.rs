@@ -41,6 +41,10 @@ pub(super) fn failure(view: &View<'_>, draft: &Draft) -> Option<(Because, By)> {
 /// A person takes it back, at any state before Draining.
 fn abort(view: &View<'_>, draft: &Draft, state: RolloutState) -> Option<Because> {
     let abort = view.spec.rollout.abort.as_deref()?;
+    if draft.status.candidate.is_none() && draft.status.previous.is_none() {
+        // The first version, once promoted: there is nothing to go back to.
+        return None;
+    }
     let late = matches!(state, RolloutState::Draining | RolloutState::RollingBack);
     (!late && draft.status.rolled() == Some(abort)).then(|| {
         Because::new(

@@ -574,6 +574,17 @@ fn a_person_takes_it_back_at_any_state() {
 }
 
 #[test]
+fn a_first_version_that_was_promoted_is_not_taken_back() {
+    let mut world = World::new(&json!({}));
+    world.until_state("Promoted");
+    let revision = world.status().champion.unwrap().revision;
+    world.edit(&json!({"rollout": {"abort": revision}}));
+    world.until("served", |world| world.state() == "Done");
+    world.settle(60);
+    assert_eq!(world.traffic(), "v1:100");
+}
+
+#[test]
 fn the_newest_wish_wins_and_the_old_one_is_not_rejected() {
     for state in ["Preparing", "Starting", "Loading", "Shifting", "Baking"] {
         let mut world = roll(&canary());
