@@ -510,6 +510,24 @@ fn without_automatic_rollback_it_stands_still_until_a_person_decides() {
 }
 
 #[test]
+fn a_retry_after_a_deadline_has_a_new_one() {
+    let mut world =
+        roll(&json!({"rollout": {"autoRollback": false, "progressDeadlineSeconds": 60}}));
+    let slow = Behaviour {
+        loads_in: 100_000,
+        ..Behaviour::default()
+    };
+    world.behave("v2", slow);
+    world.until_state("Paused");
+    world.behaviours.clear();
+    world.edit(&json!({"rollout": {"retry": 1}}));
+    world.until("served", |world| {
+        assert!(world.status().rejected.is_empty() || world.status().retry_seen != Some(1));
+        world.champion() == "v2"
+    });
+}
+
+#[test]
 fn a_pause_holds_steps_and_clocks_and_not_safety() {
     let mut world = roll(&canary());
     world.until("step 1", |world| world.traffic() == "v1:90 v2:10");
