@@ -399,6 +399,32 @@ fn fault_02_a_controller_that_was_away_asks_before_it_decides() {
 }
 
 #[test]
+fn a_suspension_on_the_way_back_takes_none_of_its_time() {
+    let mut world = World::serving(&json!({"rollout": {"progressDeadlineSeconds": 60}}));
+    world.edit(&json!({"modelRef": {"name": "v2"}}));
+    world.until_state("Baking");
+    let lies = Behaviour {
+        lies: Some((Reason::DeadHead, true)),
+        ..Behaviour::default()
+    };
+    world.behave("v2", lies);
+    for server in world.of("v1") {
+        server.state = RunState::Exited;
+        server.exit_code = Some(0);
+    }
+    world.until_state("RollingBack");
+    world.edit(&json!({"suspend": true}));
+    for _ in 0..50 {
+        world.pass(Kill::Never);
+        world.tick(10);
+    }
+    world.edit(&json!({"suspend": false}));
+    world.until("v1", |world| world.traffic() == "v1:100");
+    world.settle(60);
+    assert_eq!(world.outcome(), "RolledBack");
+}
+
+#[test]
 fn fault_16_an_engine_that_is_back_finds_everything_as_it_was() {
     let mut world = World::serving(&json!({}));
     world.engine = Err(BackendError::TimedOut {
