@@ -17,6 +17,14 @@ pub(super) fn is_revision(version: Option<&Version>, wanted: &str) -> bool {
     revision(version) == Some(wanted)
 }
 
+/// Digest of the contract that a checkpoint answers: one that names none answers ours.
+pub(super) fn wording(named: Option<&str>) -> String {
+    named.map_or_else(
+        || decision::relay_contract().digest().to_string(),
+        str::to_owned,
+    )
+}
+
 /// What a status says of its rollout.
 pub(super) trait Facts {
     /// State of the rollout that runs; `None` when none does.

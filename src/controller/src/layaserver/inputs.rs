@@ -10,6 +10,7 @@ use api::reason::Reason;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Resource, ResourceExt};
 
+use super::facts::wording;
 use super::observation::{GateView, ModelView, Promotion};
 use crate::conditions::find;
 use crate::watched::Watched;
@@ -127,7 +128,7 @@ pub(super) fn promotions<'a>(
 ) -> Vec<Promotion> {
     let status = server.status.as_ref();
     let champion = status.and_then(|status| status.champion.as_ref());
-    let wording = champion.and_then(|champion| champion.contract.clone());
+    let served = wording(champion.and_then(|champion| champion.contract.as_deref()));
     let mut due: Vec<_> = runs
         .filter(|run| run.namespace() == server.namespace())
         .filter_map(|run| {
@@ -144,7 +145,9 @@ pub(super) fn promotions<'a>(
             let wanted = match promote.mode {
                 PromoteMode::Never => false,
                 PromoteMode::Manual => promote.approved,
-                PromoteMode::Automatic => promote.approved || contract_of(&model) == wording,
+                PromoteMode::Automatic => {
+                    promote.approved || wording(contract_of(&model).as_deref()) == served
+                }
             };
             let due_at = status.promotion.as_ref().and_then(|promotion| promotion.at);
             (into.name == server.name_any() && succeeded && judged && wanted).then_some(Promotion {

@@ -148,7 +148,8 @@ fn crashing(view: &View<'_>, draft: &mut Draft, due: &Due) -> Ran {
         return Ran::Nothing;
     };
     let ordinal = worst.ordinal();
-    if lost.is_some() {
+    let by_gpu = lost.is_some_and(|lost| lost.ordinal() == ordinal);
+    if by_gpu {
         restarts::gpu_lost(view, draft);
     } else if let Some(restarts) = &mut draft.status.restarts {
         // The next pause begins now, and is longer.
@@ -158,7 +159,7 @@ fn crashing(view: &View<'_>, draft: &mut Draft, due: &Due) -> Ran {
         server: Box::new(server),
         ordinal,
     }));
-    let why = if lost.is_some() {
+    let why = if by_gpu {
         "its GPU went away"
     } else {
         "it ends again and again"
@@ -170,18 +171,21 @@ fn crashing(view: &View<'_>, draft: &mut Draft, due: &Due) -> Ran {
     Ran::Something
 }
 
+/// The replica that lost its GPU.
 fn gpu_lost<'a>(
     view: &View<'a>,
     draft: &Draft,
     version: &Version,
     replicas: &Replicas<'a>,
 ) -> Option<Replica<'a>> {
-    match probed::device(view, draft, version, replicas) {
-        Found::Wrong(because) if because.reason == Reason::GpuLost => {
-            replicas.iter().next().copied()
-        }
-        _ => None,
-    }
+    let mut each = replicas.iter().copied();
+    each.find(|replica| {
+        let alone = Replicas::new(vec![*replica]);
+        matches!(
+            probed::device(view, draft, version, &alone),
+            Found::Wrong(because) if because.reason == Reason::GpuLost
+        )
+    })
 }
 
 fn mend(view: &View<'_>, draft: &mut Draft, due: &Due) -> Ran {

@@ -165,18 +165,28 @@ impl<'a> Replicas<'a> {
         self.alive().filter(|replica| replica.differs().is_none())
     }
 
-    /// Those to keep of what is alive when `count` should serve: sound ones first.
-    pub(super) fn kept(&self, count: usize) -> Vec<Replica<'a>> {
+    /// What is alive, the best first: as rendered, ready, running.
+    fn by_worth(&self) -> Vec<Replica<'a>> {
         let mut alive: Vec<_> = self.alive().copied().collect();
         alive.sort_by_key(|replica| {
             (
                 replica.differs().is_some(),
+                !replica.is_ready(),
                 !replica.runs(),
                 replica.ordinal(),
             )
         });
-        let enough = self.sound().filter(|replica| replica.is_ready()).count() >= count;
-        if enough {
+        alive
+    }
+
+    fn has_enough(&self, count: usize) -> bool {
+        self.sound().filter(|replica| replica.is_ready()).count() >= count
+    }
+
+    /// Those to keep of what is alive when `count` should serve: sound ones first, and of those the ready ones.
+    pub(super) fn kept(&self, count: usize) -> Vec<Replica<'a>> {
+        let mut alive = self.by_worth();
+        if self.has_enough(count) {
             alive.truncate(count);
         }
         alive.sort_by_key(Replica::ordinal);
@@ -212,11 +222,17 @@ impl<'a> Replicas<'a> {
                 Mend::Recreate { ordinal, differs }
             };
         }
-        let surplus: Vec<_> = self.sound().skip(count).map(Replica::ordinal).collect();
-        if surplus.is_empty() {
+        // Which ones serve is not known before all were asked.
+        if !self.has_enough(count) && self.alive().any(Replica::is_unasked) {
+            return Mend::Nothing;
+        }
+        let beyond = self.by_worth().into_iter().skip(count);
+        let mut ordinals: Vec<_> = beyond.map(|replica| replica.ordinal()).collect();
+        ordinals.sort_unstable();
+        if ordinals.is_empty() {
             Mend::Nothing
         } else {
-            Mend::Surplus { ordinals: surplus }
+            Mend::Surplus { ordinals }
         }
     }
 

@@ -26,6 +26,15 @@ pub(super) fn point(view: &View<'_>, draft: &mut Draft) -> Changed {
     if old.reason.as_deref() == Some(Reason::Gap.as_str()) && !wanted.targets.is_empty() {
         draft.tell(EventReason::GapEnded, "a version answers again");
     }
+    let was_suspended = old.reason.as_deref() == Some(Reason::Suspended.as_str());
+    if was_suspended
+        && !is_suspended(view)
+        && draft.status.state() == Some(RolloutState::RollingBack)
+    {
+        // What is gone back to was stopped meanwhile, which is no fault of its own.
+        let clocks = view.clocks;
+        clocks.restart(draft.rollout());
+    }
     draft.status.traffic = Some(Traffic {
         generation: Some(old.generation.unwrap_or(0) + 1),
         ..wanted

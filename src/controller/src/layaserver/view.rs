@@ -1,5 +1,7 @@
 //! What a pass looks at ([`View`], never changed) and what it writes ([`Draft`]).
 
+use std::time::Duration;
+
 use api::event::EventReason;
 use api::kinds::laya_server::{RolloutProgress, RolloutState, Version};
 use api::kinds::{LayaServer, LayaServerSpec, LayaServerStatus};
@@ -14,6 +16,9 @@ use super::observation::{Checked, Observation};
 use super::replicas::{Replica, Replicas};
 use super::revision;
 use crate::reconciler::EventDraft;
+
+/// Seconds, beyond those that a replica must be ready, in which a process has asked all that runs.
+const YOUNG_SECONDS: u64 = 60;
 
 /// Everything a pass decides by.
 #[derive(Debug)]
@@ -44,6 +49,12 @@ impl<'a> View<'a> {
             observed: seen.engine.as_ref().ok().filter(|seen| seen.complete),
             clocks,
         }
+    }
+
+    /// Whether this process has had no time yet to ask what runs: what it does not know then speaks against nobody.
+    pub(super) fn is_young(&self) -> bool {
+        let ready = u64::try_from(self.spec.rollout.min_ready_seconds).unwrap_or(0);
+        self.seen.ages.process < Duration::from_secs(YOUNG_SECONDS.saturating_add(ready))
     }
 
     pub(super) fn now(&self) -> Timestamp {

@@ -71,6 +71,11 @@ fn forget_rejections(view: &View<'_>, draft: &mut Draft) {
     let retry = Some(view.spec.rollout.retry);
     if draft.status.retry_seen != retry {
         if draft.status.retry_seen.is_some() || view.spec.rollout.retry > 0 {
+            if draft.status.failed_in_place() {
+                // It goes on from there, and what failed may have been its deadline.
+                let clocks = view.clocks;
+                clocks.restart(draft.rollout());
+            }
             draft.status.rejected.clear();
         }
         draft.status.retry_seen = retry;

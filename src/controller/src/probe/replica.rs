@@ -325,7 +325,10 @@ impl ReplicaState {
 
     fn ready_answered(&mut self, came: &Result<Said, CallError>, now: &Now) {
         match came {
-            Err(error) => self.missed(error),
+            Err(error) => {
+                self.missed(error);
+                self.fell_silent(&error.to_string(), now);
+            }
             Ok(said) => match read_ready(said.status, &said.body) {
                 ReadySaid::Yes => {
                     self.misses = 0;
@@ -333,7 +336,13 @@ impl ReplicaState {
                 }
                 ReadySaid::No { reason, message } => {
                     self.misses = 0;
+                    // One that was told to drain does as it was told, and an end is counted by whoever sees processes.
+                    let excused = matches!(reason.as_str(), "Draining" | "Starting");
+                    let told = format!("{reason}: {message}");
                     self.standing = Standing::NotReady { reason, message };
+                    if !excused {
+                        self.fell_silent(&told, now);
+                    }
                 }
                 ReadySaid::NoSuchPath => {
                     self.plain = true;
@@ -375,6 +384,24 @@ impl ReplicaState {
         }
     }
 
+    /// A server that answered all questions once and does not serve now is not asked any: that counts as one that was not
+    /// answered, or nobody would ever take it back.
+    fn fell_silent(&mut self, message: &str, now: &Now) {
+        let ready = matches!(self.standing, Standing::Ready { .. });
+        if ready || !self.questions.passed_all {
+            return;
+        }
+        let known = self.questions.failed.clone();
+        let failed = known
+            .filter(|failed| failed.conclusive)
+            .unwrap_or_else(|| QuestionsFailed {
+                reason: Reason::ProbeTimedOut,
+                message: format!("it takes no requests any more: {message}"),
+                conclusive: false,
+            });
+        self.wrong(failed, now);
+    }
+
     fn health_answered(&mut self, came: &Result<Said, CallError>, now: &Now) {
         self.health_asked = true;
         let wanted = self.replica.digest.as_deref();
@@ -395,13 +422,17 @@ impl ReplicaState {
             }
             // `/ready` decides where there is one.
             Err(_) if !self.plain => {}
-            Err(Some(error)) => self.missed(error),
+            Err(Some(error)) => {
+                self.missed(error);
+                self.fell_silent(&error.to_string(), now);
+            }
             Err(None) => {
-                let message = "/health is not that of a Laya server".to_owned();
+                let message = "/health is not that of a Laya server";
                 self.missed(&CallError::Unreachable {
                     refused: false,
-                    message,
+                    message: message.to_owned(),
                 });
+                self.fell_silent(message, now);
             }
         }
         let steady = if self.plain {

@@ -1,6 +1,6 @@
 //! What is counted of one revision of a followed LayaServer (control-plane 10), and the report of all of them. Counters
-//! begin with the revision's first traffic in this process and never fall; a revision that lost its traffic is kept for
-//! a while, since the controller waits for its last requests.
+//! begin with the revision's first traffic since it had none and never fall while it has some; a revision that lost its
+//! traffic is kept for a while, since the controller waits for its last requests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -185,6 +185,11 @@ impl Revisions {
         revision
     }
 
+    /// A revision gets traffic that it did not have: what was counted in its former life is no part of this one.
+    pub(super) fn begin_anew(&mut self, name: &str) {
+        self.0.retain(|revision| revision.name != name);
+    }
+
     /// Lets go of the oldest of those without traffic, beyond what is kept. One with requests under way stays.
     pub(super) fn tidy(&mut self, has_traffic: impl Fn(&str) -> bool) {
         let idle = |revision: &Revision| !has_traffic(&revision.name) && revision.is_idle();
@@ -292,6 +297,14 @@ mod tests {
         drop(revisions.of("old-2").begin());
         let back = revisions.report().pop().unwrap();
         assert_eq!((&*back.revision, back.requests), ("old-2", 2), "it is back");
+        revisions.begin_anew("old-2");
+        drop(revisions.of("old-2").begin());
+        let anew = revisions.report().pop().unwrap();
+        assert_eq!(
+            (&*anew.revision, anew.requests),
+            ("old-2", 1),
+            "tried again"
+        );
         drop(busy);
         revisions.tidy(|name| name == "serves");
         assert!(!names(&revisions).contains(&"busy".to_owned()));

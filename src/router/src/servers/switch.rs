@@ -116,6 +116,16 @@ impl Servers {
             return Err(TableError::NoWeight);
         }
         let current = self.current_mut();
+        let had = |name: &str| {
+            let mut entries = current.table.entries.iter();
+            entries.any(|entry| entry.server.identity().revision.as_deref() == Some(name))
+        };
+        for name in targets.iter().filter_map(|it| it.revision.as_deref()) {
+            if !had(name) {
+                // Before its first server here asks for its counters; the others find those.
+                self.revisions().begin_anew(name);
+            }
+        }
         let entries = targets.into_iter();
         entries.map(|target| self.entry(target, &current)).collect()
     }

@@ -6,7 +6,7 @@ use api::reason::Reason;
 
 use super::super::facts::{Facts, revision};
 use super::super::history::{self, Outcome};
-use super::super::replicas::Replicas;
+use super::super::replicas::{Replica, Replicas};
 use super::super::restarts;
 use super::super::traffic;
 use super::super::view::{Because, Draft, View};
@@ -197,5 +197,7 @@ pub(in super::super) fn champion_gave_up(view: &View<'_>, draft: &Draft) -> bool
     let deadline = i64::from(view.spec.rollout.progress_deadline_seconds);
     let rollout = draft.status.rollout.as_ref();
     let late = rollout.is_some_and(|rollout| view.clocks.step_passed(rollout, deadline));
-    late || restarts::is_loop(view, draft)
+    let replicas = view.replicas_of(draft.status.champion.as_ref());
+    let open = view.is_young() && replicas.iter().any(Replica::is_unasked);
+    (late && !open) || restarts::is_loop(view, draft)
 }

@@ -4,11 +4,14 @@ use api::event::EventReason;
 use api::kinds::laya_server::{RolloutState, Version};
 use api::reason::Reason;
 
+use super::super::available;
 use super::super::facts::revision;
 use super::super::history::{self, Outcome};
+use super::super::replicas::Replica;
 use super::super::sweep;
 use super::super::view::{Because, Draft, View};
 use super::{Next, path, report, told};
+use crate::probe::Readiness;
 
 /// The candidate becomes champion and gets all traffic, in one status write.
 pub(super) fn promote(view: &View<'_>, draft: &mut Draft) {
@@ -62,11 +65,48 @@ pub(super) fn baking(view: &View<'_>, draft: &mut Draft) -> Next {
     if !view.clocks.step_passed(&rollout, i64::from(window)) {
         return Next::Wait(Because::new(Reason::Baking, told(RolloutState::Baking)));
     }
+    if let Some(next) = unready(view, draft) {
+        return next;
+    }
     if view.replicas_of(draft.status.previous.as_ref()).any_up() {
         Next::Go(RolloutState::Draining)
     } else {
         Next::End
     }
+}
+
+/// The watch does not end well while no replica of the new champion is ready: what answers is not stopped for it. One that
+/// starts, as after a suspension, has the time of a start.
+fn unready(view: &View<'_>, draft: &Draft) -> Option<Next> {
+    draft.status.previous.as_ref()?;
+    let replicas = view.replicas_of(draft.status.champion.as_ref());
+    let unasked = view.is_young() && replicas.iter().any(Replica::is_unasked);
+    if replicas.ready() > 0 && !unasked {
+        return None;
+    }
+    let starts = replicas.iter().all(|replica| {
+        !replica.runs()
+            || replica.is_unasked()
+            || matches!(
+                replica.probe.map(|probe| &probe.readiness),
+                Some(Readiness::NotReady { reason, .. }) if reason == "Starting"
+            )
+    });
+    let rollout = draft.status.rollout.clone().unwrap_or_default();
+    let spec = &view.spec.rollout;
+    let most = i64::from(spec.rollback_window_seconds) + i64::from(spec.progress_deadline_seconds);
+    if unasked || (starts && !view.clocks.step_passed(&rollout, most)) {
+        return Some(Next::Wait(Because::new(
+            Reason::Baking,
+            told(RolloutState::Baking),
+        )));
+    }
+    let said = replicas.iter().find_map(available::not_ready);
+    let said = said.unwrap_or_else(|| "none of its replicas runs".to_owned());
+    Some(Next::Fail(Because::new(
+        Reason::ProbeTimedOut,
+        format!("it was promoted and does not answer: {said}. Look at its logs"),
+    )))
 }
 
 pub(super) fn draining(view: &View<'_>, draft: &mut Draft) -> Next {

@@ -37,27 +37,28 @@ pub(super) fn gating(view: &View<'_>, draft: &mut Draft, candidate: &Version) ->
         }
     };
     let word = verdict_word(verdict);
-    draft.rollout().gate = Some(GateSeen {
+    let seen = Some(GateSeen {
         evaluation: Some(evaluation.clone()),
         verdict: Some(word.to_owned()),
     });
-    judged(view, draft, candidate, name, verdict, message)
+    let told = format!("EvaluationGate {name}: {message}");
+    if draft.rollout().gate != seen && verdict == GateVerdict::Passed {
+        // Once: it may wait here until it is ready again.
+        draft.tell(EventReason::GatePassed, told.clone());
+    }
+    draft.rollout().gate = seen;
+    judged(view, draft, candidate, (name.as_str(), told), verdict)
 }
 
 fn judged(
     view: &View<'_>,
     draft: &mut Draft,
     candidate: &Version,
-    name: &str,
+    (name, told): (&str, String),
     verdict: GateVerdict,
-    message: &str,
 ) -> Next {
-    let told = format!("EvaluationGate {name}: {message}");
     match verdict {
-        GateVerdict::Passed => {
-            draft.tell(EventReason::GatePassed, told);
-            path::after(view, draft, candidate, RolloutState::Gating)
-        }
+        GateVerdict::Passed => path::after(view, draft, candidate, RolloutState::Gating),
         GateVerdict::Failed => {
             draft.tell(EventReason::GateFailed, told.clone());
             Next::Fail(Because::new(

@@ -59,14 +59,15 @@ fn end(view: &View<'_>, draft: &mut Draft) -> Ran {
         return Ran::Nothing;
     }
     let from = draft.status.works_at().unwrap_or(RolloutState::Preparing);
-    let replicas = view.replicas_of(draft.status.candidate.as_ref());
-    let lost = matches!(
-        from,
-        RolloutState::Starting | RolloutState::Loading | RolloutState::Probing
-    ) && replicas.alive().next().is_none();
-    if lost && !traffic::in_gap(draft) {
-        // It was stopped meanwhile, and its room may be taken.
+    if is_lost(view, draft, from) && !traffic::in_gap(draft) {
+        // It was stopped meanwhile, and its room may be taken. What was found of it is found anew.
+        if let Some(candidate) = &mut draft.status.candidate {
+            candidate.probe = None;
+        }
         draft.go(view, RolloutState::Preparing);
+        let rollout = draft.rollout();
+        rollout.step = None;
+        rollout.checks = None;
     } else {
         let clocks = view.clocks;
         let rollout = draft.rollout();
@@ -74,8 +75,23 @@ fn end(view: &View<'_>, draft: &mut Draft) -> Ran {
         rollout.paused_from = None;
         clocks.thaw(rollout);
     }
-    draft.waits = Some(Because::new(super::word(from), super::told(from)));
+    let at = draft.status.state().unwrap_or(from);
+    draft.waits = Some(Because::new(super::word(at), super::told(at)));
     Ran::Something
+}
+
+/// Whether the candidate ran when the rollout stopped, and does not now.
+fn is_lost(view: &View<'_>, draft: &Draft, from: RolloutState) -> bool {
+    let candidate = draft.status.candidate.as_ref();
+    let ran = match from {
+        RolloutState::Starting | RolloutState::Loading | RolloutState::Probing => true,
+        RolloutState::Shadowing
+        | RolloutState::Gating
+        | RolloutState::AwaitingApproval
+        | RolloutState::Shifting => candidate.is_some_and(|candidate| candidate.probe.is_some()),
+        _ => false,
+    };
+    ran && view.replicas_of(candidate).alive().next().is_none()
 }
 
 /// What the controller stands still for, while it is there.
@@ -84,7 +100,11 @@ fn cause(view: &View<'_>, draft: &Draft) -> Option<String> {
     let rollout = draft.status.rollout.as_ref()?;
     let blind = || {
         let revision = candidate.revision.as_deref().unwrap_or_default();
-        let why = report::of(view, revision).err()?;
+        let why = match report::of(view, revision) {
+            Err(why) => why,
+            Ok(_) if !report::is_current(view, draft) => report::NOT_TAKEN.to_owned(),
+            Ok(_) => return None,
+        };
         Some(format!(
             "what the router measured is not known: {why}. It goes on when the router reports again"
         ))

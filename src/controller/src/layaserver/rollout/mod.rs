@@ -169,13 +169,9 @@ fn follow(view: &View<'_>, draft: &mut Draft, next: Next) -> Ran {
     }
 }
 
-/// Goes to a state and says what is done there; the next pass does it. Loading goes on with the clock of Starting.
+/// Goes to a state, whose clock begins, and says what is done there; the next pass does it.
 fn enter(view: &View<'_>, draft: &mut Draft, state: RolloutState) {
-    if state == RolloutState::Loading {
-        draft.rollout().state = Some(state);
-    } else {
-        draft.go(view, state);
-    }
+    draft.go(view, state);
     if state == RolloutState::Shifting {
         draft.rollout().step = Some(0);
         draft.rollout().checks = None;

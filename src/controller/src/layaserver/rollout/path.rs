@@ -2,10 +2,10 @@
 
 use api::kinds::laya_server::{Approval, RolloutKind, RolloutState, Strategy, Version};
 
-use super::super::facts::Facts;
+use super::super::facts::{Facts, wording};
 use super::super::traffic;
 use super::super::view::{Draft, View};
-use super::Next;
+use super::{Next, steps};
 use crate::layaserver::observation::GateView;
 
 /// What follows once this state holds no longer.
@@ -31,7 +31,7 @@ pub(super) fn after(view: &View<'_>, draft: &Draft, candidate: &Version, at: Rol
         Some((state, _)) => Next::Go(*state),
         None if candidate.probe.is_none() => to_start(view, draft, candidate),
         None if shifts(view, draft) => Next::Go(RolloutState::Shifting),
-        None => Next::Promote,
+        None => steps::when_ready(view, draft, candidate, Next::Promote),
     }
 }
 
@@ -115,12 +115,9 @@ pub(super) fn needs_approval(view: &View<'_>, draft: &Draft, candidate: &Version
 
 /// Whether the candidate asks its questions in other words than the champion.
 pub(super) fn other_wording(draft: &Draft, candidate: &Version) -> bool {
+    let of = |version: &Version| wording(version.contract.as_deref());
     let champion = draft.status.champion.as_ref();
-    let champion = champion.and_then(|champion| champion.contract.as_deref());
-    match (champion, candidate.contract.as_deref()) {
-        (Some(champion), Some(candidate)) => champion != candidate,
-        _ => false,
-    }
+    champion.is_some_and(|champion| of(champion) != of(candidate))
 }
 
 /// Whether traffic moves in steps.

@@ -5,9 +5,10 @@ use api::kinds::shared::Device;
 use api::reason::Reason;
 
 use super::super::probed::{self, Found, Patience};
-use super::super::replicas::Replicas;
+use super::super::replicas::{Replica, Replicas};
 use super::super::view::{Because, Draft, View};
 use super::{Next, path, steps};
+use crate::probe::{Readiness, ReplicaProbe};
 
 pub(super) fn next(view: &View<'_>, draft: &mut Draft, candidate: &Version) -> Next {
     let replicas = view.replicas_of(Some(candidate));
@@ -50,7 +51,7 @@ fn found(
 }
 
 /// A GPU that is asked for is timed before it is believed.
-fn is_measured(view: &View<'_>, candidate: &Version, probe: &crate::probe::ReplicaProbe) -> bool {
+fn is_measured(view: &View<'_>, candidate: &Version, probe: &ReplicaProbe) -> bool {
     let device = candidate
         .revision
         .as_ref()
@@ -76,7 +77,15 @@ fn unfinished(
     let late = rollout.is_some_and(|rollout| view.clocks.step_passed(rollout, i64::from(deadline)));
     let said = failed.map_or_else(String::new, |failed| format!("; {}", failed.message));
     let message = format!("{right} of {count} replicas answered the probe questions{said}");
-    if late {
+    // What a new process has not asked to the end is not late.
+    let open = |replica: &Replica<'_>| {
+        let asked = |probe: &ReplicaProbe| {
+            probe.readiness != Readiness::Unknown
+                && (probe.questions.passed_all || probe.questions.failed.is_some())
+        };
+        replica.runs() && !replica.probe.is_some_and(asked)
+    };
+    if late && !(view.is_young() && replicas.iter().any(open)) {
         return Next::Fail(Because::new(
             Reason::ProbeTimedOut,
             format!(

@@ -5,6 +5,9 @@ use api::revisions::RevisionReport;
 
 use super::super::view::{Draft, View};
 
+/// Why a report is not about the traffic that status names.
+pub(super) const NOT_TAKEN: &str = "the router has not taken this step yet";
+
 /// What was measured of a revision; nothing of one that had no request yet. The error says why nothing is known.
 pub(super) fn of(view: &View<'_>, revision: &str) -> Result<RevisionReport, String> {
     let report = view.seen.report.as_ref().map_err(Clone::clone)?;

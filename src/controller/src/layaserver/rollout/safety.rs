@@ -10,6 +10,7 @@ use super::super::facts::Facts;
 use super::super::probed::{self, Found, Patience};
 use super::super::replicas::{Replica, Replicas};
 use super::super::restarts;
+use super::super::traffic;
 use super::super::view::{Because, Draft, View};
 use super::back::By;
 use super::report;
@@ -40,6 +41,10 @@ pub(super) fn failure(view: &View<'_>, draft: &Draft) -> Option<(Because, By)> {
 /// A person takes it back, at any state before Draining.
 fn abort(view: &View<'_>, draft: &Draft, state: RolloutState) -> Option<Because> {
     let abort = view.spec.rollout.abort.as_deref()?;
+    if draft.status.candidate.is_none() && draft.status.previous.is_none() {
+        // The first version, once promoted: there is nothing to go back to.
+        return None;
+    }
     let late = matches!(state, RolloutState::Draining | RolloutState::RollingBack);
     (!late && draft.status.rolled() == Some(abort)).then(|| {
         Because::new(
@@ -60,8 +65,13 @@ fn candidate(view: &View<'_>, draft: &Draft, state: RolloutState) -> Option<Beca
             answers(view, draft, candidate, &replicas)
         }
         RolloutState::Shifting => answers(view, draft, candidate, &replicas)
-            .or_else(|| not_ready(draft, &replicas))
-            .or_else(|| limits(view, draft, candidate)),
+            .or_else(|| not_ready(draft, candidate, &replicas))
+            .or_else(|| {
+                // Only what was counted in this step, by a router that has taken it.
+                let rollout = draft.status.rollout.as_ref()?;
+                let counted = rollout.step > Some(0) && rollout.checks.is_some();
+                counted.then(|| limits(view, draft, candidate))?
+            }),
         _ => None,
     }
 }
@@ -115,10 +125,12 @@ fn answers(
     }
 }
 
-/// A candidate that has traffic and takes none.
-fn not_ready(draft: &Draft, replicas: &Replicas<'_>) -> Option<Because> {
+/// A candidate that has traffic and takes none. One whose traffic was taken for another reason, as by a suspension, fails
+/// nobody.
+fn not_ready(draft: &Draft, candidate: &Version, replicas: &Replicas<'_>) -> Option<Because> {
     let step = draft.status.rollout.as_ref()?.step.unwrap_or(0);
-    if step == 0 || replicas.maybe_ready() > 0 {
+    let asked = traffic::has(draft, candidate.revision.as_deref()?);
+    if step == 0 || !asked || replicas.maybe_ready() > 0 {
         return None;
     }
     let said = replicas.iter().find_map(available::not_ready);

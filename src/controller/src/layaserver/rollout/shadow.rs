@@ -13,7 +13,14 @@ pub(super) fn next(view: &View<'_>, draft: &mut Draft, candidate: &Version) -> N
     let over = view
         .clocks
         .step_passed(&rollout, i64::from(shadow.max_seconds));
-    let report = match report::of(view, &revision) {
+    let taken = report::of(view, &revision).and_then(|report| {
+        // Before that its counts may be those of a former life.
+        let current = report::is_current(view, draft);
+        current
+            .then_some(report)
+            .ok_or_else(|| report::NOT_TAKEN.to_owned())
+    });
+    let report = match taken {
         Ok(report) => report,
         Err(why) => {
             let message = format!("what the router compared is not known: {why}");

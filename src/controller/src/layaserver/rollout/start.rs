@@ -6,14 +6,14 @@ use api::reason::Reason;
 
 use super::super::available;
 use super::super::repair::{self, Mending};
-use super::super::replicas::{Mend, Replicas, RoomForOne, Start};
+use super::super::replicas::{Mend, Replica, Replicas, RoomForOne, Start};
 use super::super::sweep;
 use super::super::traffic;
 use super::super::view::{Because, Draft, View};
 use super::{Next, steps};
 use crate::probe::Readiness;
 
-pub(super) fn starting(view: &View<'_>, draft: &Draft, candidate: &Version) -> Next {
+pub(super) fn starting(view: &View<'_>, draft: &mut Draft, candidate: &Version) -> Next {
     if traffic::in_gap(draft)
         && let Some(next) = stop_old(view, draft)
     {
@@ -26,11 +26,17 @@ pub(super) fn starting(view: &View<'_>, draft: &Draft, candidate: &Version) -> N
             repair::blocked(view, &replicas),
             repair::ensure(view, candidate, &ordinals),
         ) {
-            (Some(because), _) => Next::Wait(because),
-            (None, Mending::Do(actions)) => Next::Do(
-                actions,
-                Because::new(Reason::Starting, "replicas of the candidate are started"),
-            ),
+            (Some(because), _) => {
+                excuse(view, draft);
+                Next::Wait(because)
+            }
+            (None, Mending::Do(actions)) => {
+                excuse(view, draft);
+                Next::Do(
+                    actions,
+                    Because::new(Reason::Starting, "replicas of the candidate are started"),
+                )
+            }
             (None, Mending::Wait(because)) => Next::Wait(because),
         };
     }
@@ -39,7 +45,10 @@ pub(super) fn starting(view: &View<'_>, draft: &Draft, candidate: &Version) -> N
     }
     match available::blocked(view, &replicas) {
         // The engine's, a registry's or a stranger's fault: it waits as in Preparing.
-        Some(because) => Next::Wait(because),
+        Some(because) => {
+            excuse(view, draft);
+            Next::Wait(because)
+        }
         None => late(view, draft, &replicas).map_or_else(
             || {
                 let message = "replicas of the candidate start";
@@ -48,6 +57,33 @@ pub(super) fn starting(view: &View<'_>, draft: &Draft, candidate: &Version) -> N
             Next::Fail,
         ),
     }
+}
+
+/// What is somebody else's fault takes none of the candidate's time: at least half of it is left afterwards, for few writes.
+fn excuse(view: &View<'_>, draft: &mut Draft) {
+    let clocks = view.clocks;
+    let deadline = i64::from(view.spec.rollout.progress_deadline_seconds);
+    let rollout = draft.rollout();
+    if clocks.step_passed(rollout, deadline / 2) {
+        clocks.restart(rollout);
+    }
+}
+
+/// Whether a start waits for an engine, a registry, room or a stranger, and not for the candidate.
+const fn is_foreign(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::NameTaken
+            | Reason::PortInUse
+            | Reason::NoSpace
+            | Reason::InsufficientMemory
+            | Reason::InsufficientGpu
+            | Reason::SecretMissing
+            | Reason::ImageNotFound
+            | Reason::ImagePullUnauthorized
+            | Reason::ImagePullBusy
+            | Reason::ImagePullInterrupted
+    )
 }
 
 /// The old one stops before the new one starts; `None` once it has.
@@ -67,7 +103,7 @@ fn stop_old(view: &View<'_>, draft: &Draft) -> Option<Next> {
     })
 }
 
-pub(super) fn loading(view: &View<'_>, draft: &Draft, candidate: &Version) -> Next {
+pub(super) fn loading(view: &View<'_>, draft: &mut Draft, candidate: &Version) -> Next {
     let count = steps::replicas(view, draft);
     let needed = u64::try_from(view.spec.rollout.min_ready_seconds).unwrap_or(0);
     let replicas = view.replicas_of(Some(candidate));
@@ -82,10 +118,15 @@ pub(super) fn loading(view: &View<'_>, draft: &Draft, candidate: &Version) -> Ne
     if settled >= count {
         return Next::Go(RolloutState::Probing);
     }
+    let blocked = available::blocked(view, &replicas);
+    if let Some(because) = blocked.clone().filter(|because| is_foreign(because.reason)) {
+        excuse(view, draft);
+        return Next::Wait(because);
+    }
     if let Some(because) = late(view, draft, &replicas) {
         return Next::Fail(because);
     }
-    if let Some(because) = available::blocked(view, &replicas) {
+    if let Some(because) = blocked {
         return Next::Wait(because);
     }
     let said = replicas.iter().find_map(available::not_ready);
@@ -104,6 +145,11 @@ fn late(view: &View<'_>, draft: &Draft, replicas: &Replicas<'_>) -> Option<Becau
     let deadline = view.spec.rollout.progress_deadline_seconds;
     let rollout = draft.status.rollout.as_ref()?;
     if !view.clocks.step_passed(rollout, i64::from(deadline)) {
+        return None;
+    }
+    let open = |replica: &Replica<'_>| replica.is_unasked() || replica.is_ready();
+    if view.is_young() && replicas.iter().any(open) {
+        // For how long it has been ready is not known yet.
         return None;
     }
     let said = replicas.iter().find_map(available::not_ready);

@@ -106,6 +106,9 @@ fn holding(view: &View<'_>, draft: &mut Draft, candidate: &Version) -> Option<Ne
         Ok(report) => report,
         Err(why) => return Some(blind(view, draft, &why)),
     };
+    if !report::is_current(view, draft) {
+        return Some(blind(view, draft, report::NOT_TAKEN));
+    }
     if draft.rollout().checks.is_none() {
         clocks.thaw(draft.rollout());
     }
@@ -147,19 +150,25 @@ fn blind(view: &View<'_>, draft: &mut Draft, why: &str) -> Next {
     Next::Wait(Because::new(Reason::Shifting, message))
 }
 
-/// Goes on once as many replicas of the candidate are ready as the next step needs; row Scaling starts them.
-fn when_ready(view: &View<'_>, draft: &Draft, candidate: &Version, next: Next) -> Next {
+/// Goes on once as many replicas of the candidate are ready, and have answered all questions, as the next step needs; row
+/// Scaling starts them.
+pub(super) fn when_ready(view: &View<'_>, draft: &Draft, candidate: &Version, next: Next) -> Next {
     let count = replicas(view, draft);
     let found = view.replicas_of(Some(candidate));
-    if found.ready() >= count {
+    let fit = found.iter().filter(|replica| {
+        replica.is_ready()
+            && replica
+                .probe
+                .is_some_and(|probe| probe.questions.passed_all)
+    });
+    let fit = fit.count();
+    if fit >= count {
         return next;
     }
+    let at = draft.status.works_at().unwrap_or(RolloutState::Shifting);
     let waits = Because::new(
-        Reason::Shifting,
-        format!(
-            "{} of {count} replicas of the candidate are ready for the next step",
-            found.ready()
-        ),
+        super::word(at),
+        format!("{fit} of {count} replicas of the candidate are ready for the next step"),
     );
     Next::Wait(waits)
 }

@@ -296,6 +296,28 @@ fn fault_30_a_report_that_is_gone_holds_the_step_then_pauses_and_never_promotes(
 }
 
 #[test]
+fn fault_30_a_router_that_has_not_taken_a_step_holds_it() {
+    let mut world = World::serving(&json!({"rollout": {"strategy": "Canary", "canary": {
+        "steps": [{"weight": 10, "holdSeconds": 30}]}}}));
+    world.edit(&json!({"modelRef": {"name": "v2"}}));
+    world.until("step 1", |world| world.traffic() == "v1:90 v2:10");
+    let generation = world.status().traffic.unwrap().generation;
+    world.taken = generation.map(|generation| generation - 1);
+    for _ in 0..20 {
+        world.tick(10);
+        world.pass(Kill::Never);
+    }
+    assert_eq!(
+        (world.state().as_str(), world.traffic().as_str()),
+        ("Shifting", "v1:90 v2:10")
+    );
+    world.until_state("Paused");
+    world.taken = None;
+    world.until("all", |world| world.traffic() == "v2:100");
+    assert!(world.status().rejected.is_empty());
+}
+
+#[test]
 fn fault_31_a_gate_that_failed_names_question_and_slice() {
     let mut world =
         World::serving(&json!({"rollout": {"force": {"digest": digest("v1"), "reason": "first"}}}));
@@ -358,6 +380,48 @@ fn fault_32_a_candidate_that_dies_after_promotion_is_taken_back_without_the_netw
         );
         assert_eq!(world.up("v2"), 0);
     }
+}
+
+#[test]
+fn fault_02_a_controller_that_was_away_asks_before_it_decides() {
+    for state in ["Loading", "Probing", "Baking"] {
+        let mut world = World::serving(&json!({}));
+        world.edit(&json!({"modelRef": {"name": "v2"}}));
+        world.until_state(state);
+        world.tick(5_000);
+        world.restart_process();
+        world.pass(Kill::Never);
+        assert_eq!(world.state(), state);
+        world.until("done", |world| world.state() == "Done");
+        assert_eq!(world.champion(), "v2", "{state}");
+        assert!(world.status().rejected.is_empty(), "{state}");
+    }
+}
+
+#[test]
+fn a_suspension_on_the_way_back_takes_none_of_its_time() {
+    let mut world = World::serving(&json!({"rollout": {"progressDeadlineSeconds": 60}}));
+    world.edit(&json!({"modelRef": {"name": "v2"}}));
+    world.until_state("Baking");
+    let lies = Behaviour {
+        lies: Some((Reason::DeadHead, true)),
+        ..Behaviour::default()
+    };
+    world.behave("v2", lies);
+    for server in world.of("v1") {
+        server.state = RunState::Exited;
+        server.exit_code = Some(0);
+    }
+    world.until_state("RollingBack");
+    world.edit(&json!({"suspend": true}));
+    for _ in 0..50 {
+        world.pass(Kill::Never);
+        world.tick(10);
+    }
+    world.edit(&json!({"suspend": false}));
+    world.until("v1", |world| world.traffic() == "v1:100");
+    world.settle(60);
+    assert_eq!(world.outcome(), "RolledBack");
 }
 
 #[test]

@@ -350,18 +350,49 @@ fn a_gate_fails_pauses_or_is_forced() {
 }
 
 #[test]
+fn one_that_is_let_through_and_is_not_ready_is_promoted_once_it_is() {
+    let first = json!({"rollout": {"approval": "Manual", "approve": digest("v1")}});
+    let mut world = roll(&first);
+    world.until_state("AwaitingApproval");
+    let hangs = Behaviour {
+        hangs: Some(0),
+        ..Behaviour::default()
+    };
+    world.behave("v2", hangs);
+    world.edit(&json!({"rollout": {"approve": digest("v2")}}));
+    world.settle(60);
+    assert_eq!(world.traffic(), "v1:100");
+    assert!(world.says("RolledOut=False/AwaitingApproval"));
+    world.behaviours.clear();
+    world.until("served", |world| world.traffic() == "v2:100");
+}
+
+#[test]
 fn another_wording_needs_a_person() {
-    let mut world = World::new(&json!({}));
     let contract = |byte: &str| Some(format!("sha256:{}", byte.repeat(32)));
-    world.models.get_mut("v1").unwrap().contract = contract("aa");
-    world.models.get_mut("v2").unwrap().contract = contract("bb");
+    // One that names no contract answers ours.
+    for (old, new) in [
+        (contract("aa"), contract("bb")),
+        (None, contract("bb")),
+        (contract("aa"), None),
+    ] {
+        let mut world = World::new(&json!({}));
+        world.models.get_mut("v1").unwrap().contract = old;
+        world.models.get_mut("v2").unwrap().contract = new;
+        world.settle(60);
+        world.edit(&json!({"modelRef": {"name": "v2"}}));
+        world.until_state("AwaitingApproval");
+        world.settle(120);
+        assert!(world.says("RolledOut=False/AwaitingApproval"));
+        assert!(world.message("RolledOut").contains("worded differently"));
+        world.edit(&json!({"rollout": {"approve": digest("v2")}}));
+        world.until("served", |world| world.champion() == "v2");
+    }
+    let mut world = World::new(&json!({}));
+    let ours = decision::relay_contract().digest().to_string();
+    world.models.get_mut("v2").unwrap().contract = Some(ours);
     world.settle(60);
     world.edit(&json!({"modelRef": {"name": "v2"}}));
-    world.until_state("AwaitingApproval");
-    world.settle(120);
-    assert!(world.says("RolledOut=False/AwaitingApproval"));
-    assert!(world.message("RolledOut").contains("worded differently"));
-    world.edit(&json!({"rollout": {"approve": digest("v2")}}));
     world.until("served", |world| world.champion() == "v2");
 }
 
@@ -422,6 +453,33 @@ fn a_failure_while_baking_goes_back_at_once_and_is_not_tried_again() {
 }
 
 #[test]
+fn a_new_champion_that_hangs_is_taken_back_and_the_old_one_is_never_stopped_for_it() {
+    // Told by questions that are not answered; and at the latest when the watch is over.
+    for (failures, soon) in [(3, true), (0, false)] {
+        let mut world = roll(&json!({"rollout": {"rollbackWindowSeconds": 100}}));
+        world.until_state("Baking");
+        let from = world.boot;
+        world.behave(
+            "v2",
+            Behaviour {
+                hangs: Some(failures),
+                ..Behaviour::default()
+            },
+        );
+        world.until("back", |world| {
+            assert_ne!(world.state(), "Draining");
+            world.traffic() == "v1:100"
+        });
+        let took = (world.boot - from).as_secs();
+        assert_eq!(took < 100, soon, "{took}");
+        let rejected = world.status().rejected;
+        assert_eq!(rejected[0].reason.as_deref(), Some("ProbeTimedOut"));
+        world.settle(60);
+        assert_eq!((world.up("v1"), world.up("v2")), (1, 0));
+    }
+}
+
+#[test]
 fn without_automatic_rollback_it_stands_still_until_a_person_decides() {
     let frozen = || {
         let mut world = roll(&json!({"rollout": {"autoRollback": false}}));
@@ -449,6 +507,24 @@ fn without_automatic_rollback_it_stands_still_until_a_person_decides() {
     let mut world = frozen();
     world.edit(&json!({"modelRef": {"name": "v3"}}));
     world.until("newest wish", |world| world.champion() == "v3");
+}
+
+#[test]
+fn a_retry_after_a_deadline_has_a_new_one() {
+    let mut world =
+        roll(&json!({"rollout": {"autoRollback": false, "progressDeadlineSeconds": 60}}));
+    let slow = Behaviour {
+        loads_in: 100_000,
+        ..Behaviour::default()
+    };
+    world.behave("v2", slow);
+    world.until_state("Paused");
+    world.behaviours.clear();
+    world.edit(&json!({"rollout": {"retry": 1}}));
+    world.until("served", |world| {
+        assert!(world.status().rejected.is_empty() || world.status().retry_seen != Some(1));
+        world.champion() == "v2"
+    });
 }
 
 #[test]
@@ -481,6 +557,19 @@ fn a_pause_holds_steps_and_clocks_and_not_safety() {
 }
 
 #[test]
+fn a_suspension_during_a_step_is_no_failure_of_the_candidate() {
+    let mut world = roll(&canary());
+    world.until("step 1", |world| world.traffic() == "v1:90 v2:10");
+    world.edit(&json!({"suspend": true}));
+    world.settle(60);
+    assert_eq!((world.up("v1"), world.up("v2")), (0, 0));
+    world.edit(&json!({"suspend": false}));
+    world.until("step 1 again", |world| world.traffic() == "v1:90 v2:10");
+    world.until("all", |world| world.traffic() == "v2:100");
+    assert!(world.status().rejected.is_empty());
+}
+
+#[test]
 fn a_person_takes_it_back_at_any_state() {
     for state in ["Preparing", "Loading", "Shifting", "Baking"] {
         let mut world = roll(&canary());
@@ -500,6 +589,17 @@ fn a_person_takes_it_back_at_any_state() {
             "{state}"
         );
     }
+}
+
+#[test]
+fn a_first_version_that_was_promoted_is_not_taken_back() {
+    let mut world = World::new(&json!({}));
+    world.until_state("Promoted");
+    let revision = world.status().champion.unwrap().revision;
+    world.edit(&json!({"rollout": {"abort": revision}}));
+    world.until("served", |world| world.state() == "Done");
+    world.settle(60);
+    assert_eq!(world.traffic(), "v1:100");
 }
 
 #[test]

@@ -385,3 +385,29 @@ fn what_a_back_end_cannot_do_is_cut_and_said() {
     world.until("v2", |world| world.champion() == "v2");
     assert!(!world.event_names().contains(&"StepTaken"));
 }
+
+#[test]
+fn scaling_down_keeps_those_that_serve() {
+    let mut world = World::serving(&json!({"replicas": 3}));
+    world.tick(2_000);
+    world.settle(60);
+    let slow = Behaviour {
+        loads_in: 1_000,
+        ..Behaviour::default()
+    };
+    world.behave("v1", slow);
+    let boot = world.boot;
+    for ((_, ordinal), server) in &mut world.servers {
+        if *ordinal == 0 {
+            server.started = boot;
+        }
+    }
+    world.edit(&json!({"replicas": 1}));
+    world.settle(60);
+    let up = world
+        .servers
+        .iter()
+        .filter(|(_, server)| server.state == RunState::Running);
+    let left: Vec<_> = up.map(|((_, ordinal), _)| *ordinal).collect();
+    assert_eq!((left, world.traffic().as_str()), (vec![1], "v1:100"));
+}

@@ -41,6 +41,8 @@ pub(super) struct Behaviour {
     pub(super) contract: Option<&'static str>,
     /// Whether `/health` names other weights.
     pub(super) other_weights: bool,
+    /// It runs and does not answer any more, and so many questions in a row were not answered.
+    pub(super) hangs: Option<u32>,
 }
 
 impl Default for Behaviour {
@@ -55,6 +57,7 @@ impl Default for Behaviour {
             fallbacks: 0,
             contract: None,
             other_weights: false,
+            hangs: None,
         }
     }
 }
@@ -102,6 +105,8 @@ pub(super) struct World {
     pub(super) gate: GateView,
     pub(super) promotions: Vec<Promotion>,
     pub(super) report: Result<(), String>,
+    /// Generation of the traffic that the router has; the newest when not given.
+    pub(super) taken: Option<i64>,
     /// Errors in a hundred requests, and p95, by revision.
     pub(super) errors: BTreeMap<String, (u64, u32)>,
     pub(super) differ_percent: u64,
@@ -181,6 +186,7 @@ impl World {
             gate: GateView::None,
             promotions: Vec::new(),
             report: Ok(()),
+            taken: None,
             errors: BTreeMap::new(),
             differ_percent: 0,
             external: None,
@@ -241,6 +247,8 @@ impl World {
 
     pub(super) fn observation(&mut self) -> Observation {
         let ages = self.ages();
+        let traffic = self.status().traffic;
+        let generation = traffic.and_then(|it| it.generation).unwrap_or(0);
         Observation {
             engine: self.engine.clone().map(|()| self.observed()),
             replicas: self.probes(),
@@ -248,11 +256,7 @@ impl World {
             report: self.report.clone().map(|()| RevisionReports {
                 instance: "one".to_owned(),
                 server: "space/main".to_owned(),
-                traffic_generation: self
-                    .status()
-                    .traffic
-                    .and_then(|it| it.generation)
-                    .unwrap_or(0),
+                traffic_generation: self.taken.unwrap_or(generation),
                 revisions: self.requests.values().cloned().collect(),
             }),
             ages,
@@ -324,8 +328,12 @@ impl World {
             .map_or(0, |since| (self.boot - since).as_secs());
         let known = server.asked.is_some() && asked > 0;
         let ready_for = ran.saturating_sub(behaviour.loads_in);
-        let ready = known && ran >= behaviour.loads_in;
-        let readiness = if ready {
+        let ready = known && ran >= behaviour.loads_in && behaviour.hangs.is_none();
+        let readiness = if known && behaviour.hangs.is_some() {
+            Readiness::Unreachable {
+                message: "no whole answer within 1500 ms".to_owned(),
+            }
+        } else if ready {
             Readiness::Ready {
                 since: server.started_wall,
                 for_seconds: ready_for.min(asked),
@@ -347,6 +355,12 @@ impl World {
                 conclusive,
             });
         let right = ready && failed.is_none();
+        let silent = behaviour.hangs.filter(|_| known);
+        let timed_out = silent.map(|_| QuestionsFailed {
+            reason: Reason::ProbeTimedOut,
+            message: "it takes no requests any more".to_owned(),
+            conclusive: false,
+        });
         ReplicaProbe {
             revision: revision.clone(),
             ordinal: *ordinal,
@@ -375,9 +389,9 @@ impl World {
                 failures: if failed.is_some() {
                     u32::try_from(ready_for / 10).unwrap().min(9)
                 } else {
-                    0
+                    silent.unwrap_or(0)
                 },
-                failed,
+                failed: failed.or(timed_out),
             },
         }
     }

@@ -65,6 +65,36 @@ fn the_deadline_of_a_load_is_that_of_the_spec() {
 }
 
 #[test]
+fn what_waited_for_somebody_else_has_time_afterwards() {
+    let mut world = World::serving(&json!({"rollout": {"progressDeadlineSeconds": 120}}));
+    // An engine that tries by itself.
+    world.capabilities.pods = true;
+    world.settle(60);
+    world.edit(&json!({"modelRef": {"name": "v2"}}));
+    world.until_state("Loading");
+    let pull = backend::Waiting {
+        reason: Reason::ImagePullBusy,
+        message: "the registry is busy".to_owned(),
+    };
+    for server in world.of("v2") {
+        server.state = backend::RunState::Created;
+        server.waiting = Some(pull.clone());
+    }
+    for _ in 0..100 {
+        world.tick(10);
+        world.pass(Kill::Never);
+    }
+    assert!(world.status().rejected.is_empty());
+    let boot = world.boot;
+    for server in world.of("v2") {
+        server.state = backend::RunState::Running;
+        server.waiting = None;
+        server.started = boot;
+    }
+    world.until("served", |world| world.champion() == "v2");
+}
+
+#[test]
 fn a_pull_that_failed_is_tried_again_later() {
     // Not before the longest pause of the back end, whatever it was.
     for (reason, wait) in [(Reason::ImagePullBusy, 300), (Reason::ImageNotFound, 300)] {

@@ -378,6 +378,35 @@ fn a_server_that_is_busy_is_asked_again_and_only_a_long_row_is_a_failure() {
 }
 
 #[test]
+fn a_server_that_hangs_counts_as_one_that_does_not_answer_questions() {
+    let failing = || {
+        said(
+            503,
+            &json!({"ready": false, "reason": "LoadFailed", "message": "no"}),
+        )
+    };
+    let draining = || said(503, &json!({"ready": false, "reason": "Draining"}));
+    let failures = |answer: &dyn Fn(Ask) -> Result<Said, CallError>| {
+        let mut play = Play::of(replica());
+        play.until("passed", good, passed);
+        play.run(Duration::from_secs(60), answer);
+        let questions = play.shown().questions;
+        let counted = (
+            questions.failures >= 3,
+            questions.failed.map(|failed| failed.reason),
+        );
+        play.until("healed", good, |probe| {
+            is_ready(probe) && probe.questions.failed.is_none()
+        });
+        counted
+    };
+    let timed = (true, Some(Reason::ProbeTimedOut));
+    assert_eq!(failures(&|_| timed_out()), timed);
+    assert_eq!(failures(&|_| failing()), timed);
+    assert_eq!(failures(&|_| draining()), (false, None), "as it was told");
+}
+
+#[test]
 fn another_checkpoint_behind_the_address_is_probed_anew() {
     let mut play = Play::of(replica());
     play.until("passed", good, passed);
