@@ -446,6 +446,10 @@ impl ReplicaState {
 
     fn take_health(&mut self, said: HealthSaid, now: &Now) {
         let before = std::mem::replace(&mut self.health, said);
+        if self.health.digest.is_none() {
+            // A server whose checkpoint names no contract says nothing of it; its answers did.
+            self.health.digest.clone_from(&before.digest);
+        }
         if self.health_known {
             let grew = self.health.fallbacks > before.fallbacks;
             // A pass that failed has not seen the growth; the next one must.
