@@ -77,7 +77,5 @@ mod tests {
             found.starts_with(&format!("process {} (", std::process::id())),
             "{found}"
         );
-        drop(listener);
-        assert_eq!(holder(port), None);
     }
 }

@@ -220,6 +220,7 @@ fn the_configuration_is_shown_with_the_source_of_each_value() {
          # database_url is unset\n\
          # database_url_file is unset\n\
          # token_file is unset\n\
+         # internal_token_file is unset\n\
          allow_origin = [\"https://a.example\"]  # file {file}\n\
          log_format = \"json\"  # file {file}\n\
          log_level = \"info\"  # default\n"
