@@ -3,7 +3,7 @@
 use api::condition::ConditionType;
 use api::kinds::laya_server::{RolloutState, Version};
 use api::reason::Reason;
-use backend::ImageState;
+use backend::{ImageState, Stranger};
 
 use super::facts::Facts;
 use super::replicas::{Replica, Replicas};
@@ -31,7 +31,7 @@ pub(super) fn reason(view: &View<'_>, draft: &Draft) -> Because {
     }
     let replicas = view.replicas_of(Some(champion));
     crashing(view, draft, champion, &replicas)
-        .or_else(|| blocked(view, &replicas))
+        .or_else(|| blocked(view, champion, &replicas))
         .or_else(|| image_missing(view, champion, &replicas))
         .unwrap_or_else(|| starting(&replicas))
 }
@@ -90,26 +90,52 @@ fn crashing(
 }
 
 /// What the engine itself says stands in the way of a start.
-pub(super) fn blocked(view: &View<'_>, replicas: &Replicas<'_>) -> Option<Because> {
+pub(super) fn blocked(
+    view: &View<'_>,
+    version: &Version,
+    replicas: &Replicas<'_>,
+) -> Option<Because> {
     let mut waiting = replicas
         .iter()
         .filter_map(|replica| replica.seen.waiting.as_ref());
     if let Some(waiting) = waiting.next() {
         return Some(Because::new(waiting.reason, waiting.message.clone()));
     }
-    stranger(view).filter(|because| because.reason == Reason::PortInUse)
+    stranger_of(view, version).filter(|because| because.reason == Reason::PortInUse)
 }
 
 /// Somebody else has a name or a port that we need.
 pub(super) fn stranger(view: &View<'_>) -> Option<Because> {
-    let stranger = view.observed?.strangers.first()?;
-    Some(Because::new(
+    view.observed?.strangers.first().map(told)
+}
+
+/// The same, as far as it stands in the way of this version.
+pub(super) fn stranger_of(view: &View<'_>, version: &Version) -> Option<Because> {
+    let mut strangers = view.observed?.strangers.iter();
+    let revision = version.revision.as_deref().unwrap_or_default();
+    strangers
+        .find(|stranger| !is_replica_of_another(&stranger.name, revision))
+        .map(told)
+}
+
+fn told(stranger: &Stranger) -> Because {
+    Because::new(
         stranger.reason,
         format!(
             "{} belongs to {}, which is not ours and stays as it is. Rename or remove that",
             stranger.name, stranger.holder
         ),
-    ))
+    )
+}
+
+/// Whether this is the name of a replica (…-revision-number) of another revision.
+fn is_replica_of_another(name: &str, revision: &str) -> bool {
+    let mut parts = name.rsplit('-');
+    let number = parts.next().unwrap_or_default();
+    let named = parts.next().unwrap_or_default();
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let is_revision = named.len() == 10 && named.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_number && is_revision && named != revision
 }
 
 fn image_missing(view: &View<'_>, version: &Version, replicas: &Replicas<'_>) -> Option<Because> {

@@ -98,10 +98,12 @@ pub(super) fn say(view: &View<'_>, draft: &Draft, wished: &Wished<'_>) -> Saying
     let mut saying = Saying { said: Vec::new() };
     let champion = draft.status.champion.as_ref();
     let replicas = view.replicas_of(champion);
-    saying.set(
-        ConditionType::BackendReachable,
-        Some(Said::yes(Reason::Observed, "the last look was complete")),
-    );
+    let reached = match view.observed {
+        Some(_) => Said::yes(Reason::Observed, "the last look was complete"),
+        // A server that is not ours needs no engine.
+        None => Said::no(unseen(view)),
+    };
+    saying.set(ConditionType::BackendReachable, Some(reached));
     saying.set(ConditionType::FieldsSupported, Some(fields(view)));
     saying.set(ConditionType::ModelReady, Some(model(draft, wished)));
     if view.spec.external.is_some() {
@@ -128,13 +130,7 @@ pub(super) fn say(view: &View<'_>, draft: &Draft, wished: &Wished<'_>) -> Saying
 
 /// What is said when nothing was seen: nothing is known, and all that is recorded stays.
 pub(super) fn say_blind(view: &View<'_>) -> Saying {
-    let because = match &view.seen.engine {
-        Err(error) => blind(error),
-        Ok(_) => Because::new(
-            Reason::ObservationTimedOut,
-            "the last look was not complete; what runs goes on. It is looked again",
-        ),
-    };
+    let because = unseen(view);
     let mut saying = Saying { said: Vec::new() };
     saying.set(
         ConditionType::BackendReachable,
@@ -150,6 +146,17 @@ pub(super) fn say_blind(view: &View<'_>) -> Saying {
         saying.set(kind, Some(Said::open(because.clone())));
     }
     saying
+}
+
+/// Why nothing was seen.
+fn unseen(view: &View<'_>) -> Because {
+    match &view.seen.engine {
+        Err(error) => blind(error),
+        Ok(_) => Because::new(
+            Reason::ObservationTimedOut,
+            "the last look was not complete; what runs goes on. It is looked again",
+        ),
+    }
 }
 
 fn blind(error: &BackendError) -> Because {

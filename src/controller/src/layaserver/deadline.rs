@@ -54,11 +54,17 @@ impl<'a> Clocks<'a> {
 
     /// Stops the clock of a step: what has run is kept.
     pub(super) fn freeze(&self, rollout: &mut RolloutProgress) {
-        let ran = rollout
-            .step_started_at
-            .map_or(0, |at| self.seconds_since(at));
+        let ran = rollout.step_started_at.map_or(0, |at| self.ran(at));
         rollout.paused_seconds = Some(rollout.paused_seconds.unwrap_or(0) + ran);
         rollout.step_started_at = Some(self.now);
+    }
+
+    /// Seconds that a step has run: not more than this process has known it, where it saw it begin.
+    fn ran(&self, at: Timestamp) -> i64 {
+        let known = self.ages.facts.get(&format!("step@{at}"));
+        let most = known.map(|age| i64::try_from(age.as_secs()).unwrap_or(i64::MAX));
+        let most = most.map_or(i64::MAX, |age| age.saturating_add(1));
+        self.seconds_since(at).min(most)
     }
 
     /// Lets the clock of a step go on.
@@ -122,6 +128,16 @@ mod tests {
         assert_eq!(rollout.paused_seconds, Some(40));
         assert!(!Clocks::new(&now(1_019), &ages).step_passed(&rollout, 60));
         assert!(Clocks::new(&now(1_020), &ages).step_passed(&rollout, 60));
+        let mut jumped = RolloutProgress {
+            step_started_at: Some(at(0)),
+            ..RolloutProgress::default()
+        };
+        Clocks::new(&now(3_600), &known(0, 40)).freeze(&mut jumped);
+        assert_eq!(
+            jumped.paused_seconds,
+            Some(41),
+            "a jump is no time that ran"
+        );
         Clocks::new(&now(1_020), &ages).restart(&mut rollout);
         assert!(!Clocks::new(&now(1_060), &ages).step_passed(&rollout, 60));
     }

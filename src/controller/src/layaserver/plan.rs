@@ -65,6 +65,7 @@ fn rows<'a>(view: &View<'a>, draft: &mut Draft) -> Option<Wished<'a>> {
     }
     if view.spec.external.is_some() {
         let wished = wish::settle(view, draft);
+        rollout::hold(view, draft);
         traffic::point(view, draft);
         return Some(wished);
     }
@@ -195,9 +196,11 @@ fn finish(view: &View<'_>, mut draft: Draft, wished: &Wished<'_>) -> Planned {
 
 /// Replicas that there are, and that answer.
 fn numbers(view: &View<'_>, draft: &mut Draft) {
-    conditions::count_ready(view, &mut draft.status.champion);
-    conditions::count_ready(view, &mut draft.status.candidate);
-    conditions::count_ready(view, &mut draft.status.previous);
+    if view.observed.is_some() {
+        conditions::count_ready(view, &mut draft.status.champion);
+        conditions::count_ready(view, &mut draft.status.candidate);
+        conditions::count_ready(view, &mut draft.status.previous);
+    }
     let champion = draft.status.champion.as_ref();
     let replicas = view.replicas_of(champion);
     let external = i32::from(view.spec.external.is_some() && traffic::url(draft).is_some());
@@ -223,6 +226,10 @@ fn numbers(view: &View<'_>, draft: &mut Draft) {
 
 /// What is shown of device and answers of the champion is that of Probing until one of the conditions changes.
 fn renew(view: &View<'_>, draft: &mut Draft, saying: &Saying) {
+    if view.spec.external.is_some() {
+        // What is said then is about another server.
+        return;
+    }
     let Some(mut champion) = draft.status.champion.clone() else {
         return;
     };

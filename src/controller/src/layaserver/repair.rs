@@ -39,11 +39,15 @@ pub(super) fn ensure(view: &View<'_>, version: &Version, ordinals: &[u32]) -> Me
 
 /// What stands in the way of a start. What the engine said is told first and tried again after that, so that a start that
 /// fails each time is seen.
-pub(super) fn blocked(view: &View<'_>, replicas: &Replicas<'_>) -> Option<Because> {
-    if let Some(because) = available::stranger(view) {
+pub(super) fn blocked(
+    view: &View<'_>,
+    version: &Version,
+    replicas: &Replicas<'_>,
+) -> Option<Because> {
+    if let Some(because) = available::stranger_of(view, version) {
         return Some(because);
     }
-    let because = available::blocked(view, replicas)?;
+    let because = available::blocked(view, version, replicas)?;
     let engine_tries = view.checked.capabilities.pods;
     (engine_tries || !view.says(because.reason)).then_some(because)
 }
@@ -278,7 +282,7 @@ fn start_some(
     ordinals: &[u32],
     differs: Option<String>,
 ) -> Ran {
-    if blocked(view, replicas).is_some() || makes_way(view, draft, due) {
+    if blocked(view, &due.version, replicas).is_some() || makes_way(view, draft, due) {
         return Ran::Nothing;
     }
     let exists = |ordinal: &u32| replicas.iter().any(|it| it.ordinal() == *ordinal);

@@ -14,6 +14,8 @@ use crate::clock::whole_seconds;
 pub(super) const LOOP: i32 = 3;
 /// What restarts are counted in.
 const WINDOW_SECONDS: i64 = 300;
+/// How much longer a loop counts as one: a replica that waited the longest pause ends a while after it.
+const GRACE_SECONDS: i64 = 60;
 /// First wait before a replica of a loop is made anew; doubled each time.
 const FIRST_BACKOFF_SECONDS: i64 = 10;
 /// Longest such wait.
@@ -75,7 +77,7 @@ pub(super) fn is_loop(view: &View<'_>, draft: &Draft) -> bool {
     };
     let recent = restarts
         .last_at
-        .is_some_and(|at| view.clocks.seconds_since(at) <= WINDOW_SECONDS);
+        .is_some_and(|at| view.clocks.seconds_since(at) <= WINDOW_SECONDS + GRACE_SECONDS);
     recent && restarts.count.unwrap_or(0) >= LOOP
 }
 

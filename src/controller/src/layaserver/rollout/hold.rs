@@ -36,9 +36,9 @@ pub(super) fn settle(view: &View<'_>, draft: &mut Draft) -> Ran {
     }
 }
 
-/// By hand, or because nothing is to run at all.
+/// By hand, because nothing is to run at all, or because a server that is not ours serves instead.
 pub(in super::super) fn is_held(view: &View<'_>) -> bool {
-    view.spec.rollout.paused || traffic::is_suspended(view)
+    view.spec.rollout.paused || traffic::is_suspended(view) || view.spec.external.is_some()
 }
 
 /// Safety and what is over as good as done are not held up.
@@ -143,6 +143,14 @@ pub(super) fn told(view: &View<'_>, draft: &Draft) -> Because {
         return Because::new(
             Reason::Paused,
             format!("it stands still at {at} while the server is suspended. Remove spec.suspend"),
+        );
+    }
+    if view.spec.external.is_some() {
+        return Because::new(
+            Reason::Paused,
+            format!(
+                "it stands still at {at} while the server of spec.external serves. Remove spec.external"
+            ),
         );
     }
     if view.spec.rollout.paused {

@@ -11,7 +11,7 @@ use super::super::sweep;
 use super::super::view::{Because, Draft, View};
 use super::super::wish::Wished;
 use super::path::{self, How};
-use super::{Next, begin, steps};
+use super::{Next, begin};
 
 pub(super) fn next(
     view: &View<'_>,
@@ -95,7 +95,7 @@ fn room(view: &View<'_>, draft: &Draft, candidate: &Version) -> Next {
 }
 
 fn no_room(view: &View<'_>, draft: &Draft, candidate: &Version) -> Because {
-    let need = need(view, draft, candidate) >> 20;
+    let need = need(view, candidate) >> 20;
     let message = format!(
         "old and new do not fit side by side: the new one needs {need} MiB. Make room, or set spec.rollout.whenNoRoom: Gap"
     );
@@ -113,10 +113,11 @@ fn no_room(view: &View<'_>, draft: &Draft, candidate: &Version) -> Because {
     Because::new(reason, message)
 }
 
-/// Bytes that the replicas to start need.
-fn need(view: &View<'_>, draft: &Draft, candidate: &Version) -> u64 {
+/// Bytes that the replicas to start need: all that there will be beside the old ones, though a canary starts with one.
+fn need(view: &View<'_>, candidate: &Version) -> u64 {
     let alive = view.replicas_of(Some(candidate)).alive().count();
-    let missing = steps::replicas(view, draft).saturating_sub(alive);
+    let all = usize::try_from(view.cut.replicas).unwrap_or(0);
+    let missing = all.saturating_sub(alive);
     let each = view
         .server(candidate)
         .map_or(0, |server| server.memory_bytes());
@@ -125,7 +126,7 @@ fn need(view: &View<'_>, draft: &Draft, candidate: &Version) -> u64 {
 
 /// Whether the candidate fits beside what runs, in memory and on the GPU.
 pub(super) fn fits_beside(view: &View<'_>, draft: &Draft, candidate: &Version) -> bool {
-    let need = need(view, draft, candidate);
+    let need = need(view, candidate);
     (need == 0 || view.fits(need)) && gpu_holds_both(view, draft, candidate)
 }
 

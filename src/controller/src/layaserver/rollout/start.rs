@@ -23,7 +23,7 @@ pub(super) fn starting(view: &View<'_>, draft: &mut Draft, candidate: &Version) 
     let replicas = view.replicas_of(Some(candidate));
     if let Mend::Ensure { ordinals, .. } = replicas.mend(count, RoomForOne::No, Start::NotCrashed) {
         return match (
-            repair::blocked(view, &replicas),
+            repair::blocked(view, candidate, &replicas),
             repair::ensure(view, candidate, &ordinals),
         ) {
             (Some(because), _) => {
@@ -43,7 +43,7 @@ pub(super) fn starting(view: &View<'_>, draft: &mut Draft, candidate: &Version) 
     if replicas.iter().filter(|replica| replica.runs()).count() >= count {
         return Next::Go(RolloutState::Loading);
     }
-    match available::blocked(view, &replicas) {
+    match available::blocked(view, candidate, &replicas) {
         // The engine's, a registry's or a stranger's fault: it waits as in Preparing.
         Some(because) => {
             excuse(view, draft);
@@ -118,7 +118,7 @@ pub(super) fn loading(view: &View<'_>, draft: &mut Draft, candidate: &Version) -
     if settled >= count {
         return Next::Go(RolloutState::Probing);
     }
-    let blocked = available::blocked(view, &replicas);
+    let blocked = available::blocked(view, candidate, &replicas);
     if let Some(because) = blocked.clone().filter(|because| is_foreign(because.reason)) {
         excuse(view, draft);
         return Next::Wait(because);

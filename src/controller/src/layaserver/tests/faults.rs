@@ -444,6 +444,30 @@ fn fault_16_an_engine_that_is_back_finds_everything_as_it_was() {
 }
 
 #[test]
+fn fault_19_a_stranger_on_the_name_of_the_candidate_is_in_nobody_elses_way() {
+    let mut world = World::serving(&json!({}));
+    world.edit(&json!({"modelRef": {"name": "v2"}}));
+    world.until_state("Starting");
+    let candidate = world.candidate().unwrap();
+    world.strangers.push(backend::Stranger {
+        name: format!("relay-abc-main-{candidate}-0"),
+        reason: Reason::NameTaken,
+        holder: "container of somebody".to_owned(),
+    });
+    world.pass(Kill::Never);
+    assert!(world.says("RolledOut=False/NameTaken"));
+    for server in world.of("v1") {
+        server.state = RunState::Exited;
+        server.exit_code = Some(0);
+    }
+    world.settle(60);
+    assert_eq!((world.up("v1"), world.up("v2")), (1, 0));
+    assert_eq!(world.traffic(), "v1:100");
+    world.strangers.clear();
+    world.until("served", |world| world.champion() == "v2");
+}
+
+#[test]
 fn fault_21_damage_is_told_once_until_it_was_repaired() {
     let mut world = World::serving(&json!({}));
     for server in world.of("v1") {

@@ -289,6 +289,19 @@ fn without_room_for_two_there_is_a_gap_or_it_waits() {
 }
 
 #[test]
+fn a_canary_needs_room_for_all_its_replicas() {
+    // Four old ones and one new one fit, eight do not.
+    let mut extra = canary();
+    super::sim::merge(&mut extra, &json!({"rollout": {"whenNoRoom": "Wait"}}));
+    let mut world = roll(&extra);
+    world.engine_bytes = Some(8 << 30);
+    world.settle(60);
+    assert_eq!((world.state().as_str(), world.up("v2")), ("Preparing", 0));
+    world.engine_bytes = Some(16 << 30);
+    world.until("all", |world| world.traffic() == "v2:100");
+}
+
+#[test]
 fn a_gate_fails_pauses_or_is_forced() {
     let extra = json!({"rollout": {"gateRef": {"name": "quality"}, "force": {"digest": digest("v1"), "reason": "first"}}});
     let mut world = roll(&extra);

@@ -387,6 +387,34 @@ fn what_a_back_end_cannot_do_is_cut_and_said() {
 }
 
 #[test]
+fn external_holds_a_rollout_and_needs_no_engine() {
+    let mut world = World::serving(&json!({}));
+    world.edit(&json!({"modelRef": {"name": "v2"}}));
+    world.until_state("Loading");
+    let before = world.status().champion;
+    world.edit(&json!({"external": {"url": "http://127.0.0.1:8737/"}}));
+    world.external = Some(foreign(true));
+    world.engine = Err(BackendError::TimedOut {
+        what: "list".to_owned(),
+        after: std::time::Duration::from_secs(5),
+    });
+    world.settle(60);
+    assert_eq!(
+        (world.state().as_str(), world.status().champion),
+        ("Paused", before)
+    );
+    assert!(world.message("RolledOut").contains("spec.external"));
+    assert!(world.says("BackendReachable=False/ObservationTimedOut"));
+    assert!(world.says("Adopted=True/Observed"));
+    world.tick(5_000);
+    world.engine = Ok(());
+    world.external = None;
+    world.edit(&json!({"external": null}));
+    world.until("v2", |world| world.champion() == "v2");
+    assert!(world.status().rejected.is_empty());
+}
+
+#[test]
 fn scaling_down_keeps_those_that_serve() {
     let mut world = World::serving(&json!({"replicas": 3}));
     world.tick(2_000);
