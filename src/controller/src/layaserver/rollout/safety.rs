@@ -57,7 +57,7 @@ fn abort(view: &View<'_>, draft: &Draft, state: RolloutState) -> Option<Because>
 fn candidate(view: &View<'_>, draft: &Draft, state: RolloutState) -> Option<Because> {
     let candidate = draft.status.candidate.as_ref()?;
     let replicas = view.replicas_of(Some(candidate));
-    if let Some(because) = own_fault(view, candidate, &replicas) {
+    if let Some(because) = own_fault(view, draft, candidate, &replicas) {
         return Some(because);
     }
     match state {
@@ -77,13 +77,18 @@ fn candidate(view: &View<'_>, draft: &Draft, state: RolloutState) -> Option<Beca
 }
 
 /// What only another version helps against: it ends by itself, or does not fit this machine.
-fn own_fault(view: &View<'_>, candidate: &Version, replicas: &Replicas<'_>) -> Option<Because> {
+fn own_fault(
+    view: &View<'_>,
+    draft: &Draft,
+    candidate: &Version,
+    replicas: &Replicas<'_>,
+) -> Option<Because> {
     replicas.iter().find_map(|replica| {
         let restarts = replica.seen.restarts;
         if replica.lives() && restarts >= MAX_RESTARTS {
             return Some(ended(replica, &format!("{restarts} times")));
         }
-        if replica.is_down() && replica.crashed() {
+        if replica.is_down() && replica.crashed() && !is_left_over(draft, replica) {
             return Some(ended(replica, "and was not started again"));
         }
         let waiting = replica.seen.waiting.as_ref()?;
@@ -94,6 +99,14 @@ fn own_fault(view: &View<'_>, candidate: &Version, replicas: &Replicas<'_>) -> O
         };
         own.then(|| Because::new(waiting.reason, waiting.message.clone()))
     })
+}
+
+/// What ended before this rollout began says nothing of it, and is started again: a candidate that was dropped for a newer
+/// wish may be wished once more before it was removed.
+pub(super) fn is_left_over(draft: &Draft, replica: &Replica<'_>) -> bool {
+    let began = draft.status.rollout.as_ref().and_then(|it| it.started_at);
+    let before = replica.seen.started_at < began && replica.seen.started_at.is_some();
+    replica.is_down() && replica.crashed() && before
 }
 
 fn ended(replica: &Replica<'_>, how: &str) -> Because {

@@ -10,7 +10,7 @@ use super::super::replicas::{Mend, Replica, Replicas, RoomForOne, Start};
 use super::super::sweep;
 use super::super::traffic;
 use super::super::view::{Because, Draft, View};
-use super::{Next, steps};
+use super::{Next, safety, steps};
 use crate::probe::Readiness;
 
 pub(super) fn starting(view: &View<'_>, draft: &mut Draft, candidate: &Version) -> Next {
@@ -21,7 +21,12 @@ pub(super) fn starting(view: &View<'_>, draft: &mut Draft, candidate: &Version) 
     }
     let count = steps::replicas(view, draft);
     let replicas = view.replicas_of(Some(candidate));
-    if let Mend::Ensure { ordinals, .. } = replicas.mend(count, RoomForOne::No, Start::NotCrashed) {
+    let start = if replicas.iter().any(|it| safety::is_left_over(draft, it)) {
+        Start::Any
+    } else {
+        Start::NotCrashed
+    };
+    if let Mend::Ensure { ordinals, .. } = replicas.mend(count, RoomForOne::No, start) {
         return match (
             repair::blocked(view, candidate, &replicas),
             repair::ensure(view, candidate, &ordinals),
