@@ -12,7 +12,7 @@ use super::probed::{self, Found};
 use super::replicas::{Mend, Replica, Replicas, RoomForOne, Start};
 use super::restarts;
 use super::revision::{self, Stored};
-use super::rollout::{Ran, steps};
+use super::rollout::{Ran, gpu_holds_both, steps};
 use super::sweep;
 use super::traffic;
 use super::view::{Because, Draft, View};
@@ -267,6 +267,7 @@ fn waits_for_room(
     if replicas.alive().next().is_some() {
         return false;
     }
+    let fits = fits && gpu_holds_both(view, draft, &due.version);
     match due.role {
         Role::Champion => sweep::is_due(view, draft) && (!fits || traffic::in_gap(draft)),
         Role::Previous => !fits,
