@@ -12,7 +12,7 @@ use super::probed::{self, Found};
 use super::replicas::{Mend, Replica, Replicas, RoomForOne, Start};
 use super::restarts;
 use super::revision::{self, Stored};
-use super::rollout::{Ran, steps};
+use super::rollout::{Ran, gpu_holds_both, steps};
 use super::sweep;
 use super::traffic;
 use super::view::{Because, Draft, View};
@@ -267,6 +267,7 @@ fn waits_for_room(
     if replicas.alive().next().is_some() {
         return false;
     }
+    let fits = fits && gpu_holds_both(view, draft, &due.version);
     match due.role {
         Role::Champion => sweep::is_due(view, draft) && (!fits || traffic::in_gap(draft)),
         Role::Previous => !fits,
@@ -323,9 +324,18 @@ fn makes_way(view: &View<'_>, draft: &Draft, due: &Due) -> bool {
         Reason::ImagePullInterrupted,
         Reason::ImagePlatformMismatch,
     ];
+    let candidate = draft.status.candidate.as_ref();
     due.role == Role::Champion
-        && draft.status.candidate.is_some()
+        && candidate.is_some_and(|candidate| !waits_itself(view, candidate))
         && words.iter().any(|reason| view.says(*reason))
+}
+
+/// Whether it is the candidate that something is in the way of: then what is said is said of it, and each pass again.
+fn waits_itself(view: &View<'_>, candidate: &Version) -> bool {
+    let replicas = view.replicas_of(Some(candidate));
+    available::stranger_of(view, candidate).is_some()
+        || available::blocked(view, candidate, &replicas).is_some()
+        || matches!(image::need(view, candidate), Need::Wait(_))
 }
 
 /// Addresses of a version that have traffic: fewer replicas than that means that one went.

@@ -26,6 +26,7 @@ use super::view::{Because, Draft, View};
 use super::wish::Wished;
 
 pub(super) use begin::begin;
+pub(super) use prepare::gpu_holds_both;
 
 /// What a state says is next.
 #[derive(Debug, Clone, PartialEq)]

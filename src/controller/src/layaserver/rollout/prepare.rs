@@ -131,7 +131,11 @@ pub(super) fn fits_beside(view: &View<'_>, draft: &Draft, candidate: &Version) -
 }
 
 /// A GPU holds both when twice the need fits its memory (control-plane 10). Where nobody measured it, trying tells.
-fn gpu_holds_both(view: &View<'_>, draft: &Draft, candidate: &Version) -> bool {
+pub(in super::super) fn gpu_holds_both(
+    view: &View<'_>,
+    draft: &Draft,
+    candidate: &Version,
+) -> bool {
     let Some(server) = view.server(candidate).filter(|server| server.wants_gpu) else {
         return true;
     };

@@ -289,6 +289,23 @@ fn without_room_for_two_there_is_a_gap_or_it_waits() {
 }
 
 #[test]
+fn the_old_one_is_not_started_again_where_the_gpu_does_not_hold_both() {
+    let mut world = roll(&json!({}));
+    world.gpu_bytes = Some(1500 * MIB);
+    world.until("gap", |world| world.traffic() == "Gap");
+    world.until_state("Baking");
+    for _ in 0..50 {
+        world.pass(Kill::Never);
+        world.tick(5);
+        assert_eq!(world.up("v1"), 0);
+    }
+    assert_eq!(
+        (world.state().as_str(), world.traffic().as_str()),
+        ("Baking", "v2:100")
+    );
+}
+
+#[test]
 fn a_canary_needs_room_for_all_its_replicas() {
     // Four old ones and one new one fit, eight do not.
     let mut extra = canary();
