@@ -239,6 +239,10 @@ pub(crate) async fn change(
     let mut patch = json!({"spec": {"modelRef": {"name": wanted.name()}}});
     if let Some(force) = force {
         patch["spec"]["rollout"] = json!({"force": force, "retry": laya.retry() + 1});
+        if laya.rollout_spec().get("abort").is_some() {
+            // An abort that stays there would take the same revision back again.
+            patch["spec"]["rollout"]["abort"] = Value::Null;
+        }
     }
     let kind = kinds::laya_server();
     let full = kind.full(laya.name());
