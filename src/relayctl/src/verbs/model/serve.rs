@@ -278,6 +278,12 @@ pub(crate) async fn change(
     if !call.waits(true) || laya.external().is_some() || laya.is_suspended() {
         return say(call, &changed, &format!("{full} uses {}", wanted.name()));
     }
+    // Its server would wait for what never comes by itself.
+    if laya.role_of(wanted.name()).is_none()
+        && let Some(why) = wanted.given_up()
+    {
+        return Err(super::fetch::refused(wanted, &why));
+    }
     let target = Target {
         model: wanted.name().to_owned(),
         digest: wanted.digest(),
