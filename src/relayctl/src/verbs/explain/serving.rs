@@ -147,6 +147,7 @@ fn going(explanation: &mut Explanation, laya: Laya<'_>, now: Timestamp) {
         Some(Pause::ByHand) => Some("somebody who resumes it"),
         Some(Pause::Verdict) => Some("a verdict of the gate"),
         Some(Pause::Report) => Some("the router's report"),
+        Some(Pause::Suspended) => Some("somebody who takes spec.suspend away"),
         Some(Pause::Failure) => Some("somebody who aborts or retries it"),
         None if open.state() == "AwaitingApproval" => Some("somebody who approves it"),
         None => None,
@@ -163,6 +164,9 @@ fn helps(laya: Laya<'_>, beside: Option<&Value>) -> Vec<String> {
     let mut next = Vec::new();
     match laya.pause() {
         Some(Pause::ByHand) => next.push(format!("`relayctl rollout resume {name}`")),
+        Some(Pause::Suspended) => next.push(
+            "take spec.suspend away, or raise spec.replicas: `relayctl apply -f FILE`".to_owned(),
+        ),
         Some(Pause::Failure) => next.push(format!(
             "`relayctl rollout abort {name}` takes it back, `relayctl rollout retry {name}` goes on"
         )),

@@ -232,6 +232,9 @@ fn next(laya: Laya<'_>, rollout: Rollout<'_>) -> Option<Next> {
         Some(Pause::ByHand) => return Next::new(format!("relayctl rollout resume {name}")),
         Some(Pause::Verdict) => return Next::new("goes on when the gate says more"),
         Some(Pause::Report) => return Next::new("goes on when the router's report is back"),
+        Some(Pause::Suspended) => {
+            return Next::new("goes on when spec.suspend is taken away: relayctl apply -f FILE");
+        }
         Some(Pause::Failure) => return Next::new(format!("relayctl rollout retry {name}")),
         None => {}
     }
@@ -339,6 +342,7 @@ fn document(laya: Laya<'_>, gate: Option<&Value>, now: Timestamp) -> Value {
             Pause::ByHand => "ByHand",
             Pause::Verdict => "Verdict",
             Pause::Report => "Report",
+            Pause::Suspended => "Suspended",
             Pause::Failure => "Failure",
         }),
         "steps": laya.steps().iter().map(|(weight, hold)| json!({"weight": weight, "holdSeconds": hold})).collect::<Vec<_>>(),
