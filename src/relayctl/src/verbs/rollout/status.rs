@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::going::sentence;
 use crate::call::Call;
+use crate::conditions;
 use crate::duration;
 use crate::error::CliError;
 use crate::facts::{self, Laya, Pause, Rollout, Version};
@@ -91,7 +92,7 @@ pub(crate) fn head(laya: Laya<'_>, now: Timestamp) -> String {
     let name = laya.name();
     let Some(rollout) = laya.open_rollout() else {
         return match (laya.champion(), laya.external()) {
-            (_, Some(url)) => format!("{name}: the server at {url} serves"),
+            (_, Some(url)) => format!("{name}: {}", external(laya, url)),
             (Some(champion), None) => {
                 let since = champion
                     .since()
@@ -115,6 +116,21 @@ pub(crate) fn head(laya: Laya<'_>, now: Timestamp) -> String {
         way(laya, rollout),
         place(laya, rollout, now)
     )
+}
+
+/// Whether a server of somebody else serves, as the controller found it.
+fn external(laya: Laya<'_>, url: &str) -> String {
+    let said = laya
+        .condition("Adopted")
+        .or_else(|| laya.condition("Available"));
+    match said.filter(|_| conditions::is_current(laya.0)) {
+        Some(said) if said.is_true() => format!("the server at {url} serves"),
+        Some(said) if said.status == "False" => format!(
+            "the server at {url} does not serve ({}): {}",
+            said.reason, said.message
+        ),
+        _ => format!("the server at {url} is to serve; nobody knows yet whether it does"),
+    }
 }
 
 /// Old and new one.
