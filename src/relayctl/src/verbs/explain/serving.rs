@@ -223,8 +223,18 @@ fn condition_helps(laya: Laya<'_>) -> Option<String> {
         "CrashLoop" | "OutOfMemory" | "RollbackFailed" => {
             format!("`relayctl logs {name}`; {}", remedy(&ready.reason)?)
         }
-        reason => remedy(reason)?.to_owned(),
+        reason => typed(remedy(reason)?, name),
     })
+}
+
+/// A remedy of the closed list, which names no server, as it can be typed for this one.
+fn typed(remedy: &str, server: &str) -> String {
+    let mut text = remedy.to_owned();
+    for word in ["approve", "resume", "retry"] {
+        let command = format!("relayctl rollout {word}");
+        text = text.replace(&command, &format!("{command} {server}"));
+    }
+    text
 }
 
 /// What the closed list says to do; nothing where that is nothing.

@@ -156,9 +156,12 @@ pub(crate) fn line(model: Model<'_>, now: Timestamp) -> Line {
         && let (Some((reason, message)), Some(next)) = (&fetch.error, fetch.next_attempt)
         && next > now
     {
+        let attempt = match fetch.attempt {
+            0 => "the fetch".to_owned(),
+            attempt => format!("attempt {attempt}"),
+        };
         return Line::Stays(one_line(&format!(
-            "{name}: attempt {} failed ({reason}): {}; again at {}",
-            fetch.attempt,
+            "{name}: {attempt} failed ({reason}): {}; again at {}",
             message.trim_end(),
             minute(next)
         )));
