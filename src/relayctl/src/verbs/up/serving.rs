@@ -77,7 +77,6 @@ pub(super) async fn until_served(
             within(FETCH_PATIENCE),
             is_here,
         );
-        // What is wrong with the model is told by what is wrong with the server, too.
         match here.await {
             Err(error) if matches!(error.exit, Exit::Unreachable | Exit::Forbidden) => {
                 return Err(error);
@@ -125,15 +124,12 @@ fn kept<T>(result: Result<T, CliError>, name: &str) -> Result<Option<Missing>, C
 
 fn is_here(object: &Value) -> Step<()> {
     let model = Model(object);
-    let stalled = conditions::find(object, "Stalled").filter(|stalled| stalled.is_true());
-    match stalled {
-        _ if model.is_ready() => Step::Done(()),
-        // The server says so as well.
-        Some(_) if conditions::is_current(object) => Step::Done(()),
-        _ => match model.given_up() {
-            Some(why) => Step::Failed(model_refused(model, &why)),
-            None => Step::Waits(fetch_line(model, Timestamp::now())),
-        },
+    if model.is_ready() {
+        return Step::Done(());
+    }
+    match model.given_up() {
+        Some(why) => Step::Failed(model_refused(model, &why)),
+        None => Step::Waits(fetch_line(model, Timestamp::now())),
     }
 }
 
