@@ -91,6 +91,24 @@ impl<'a> Model<'a> {
             && conditions::find(self.0, "Ready").is_some_and(|ready| ready.is_true())
     }
 
+    /// What keeps it from being ready until somebody changes something: nothing is tried again by itself.
+    pub(crate) fn given_up(self) -> Option<conditions::Condition> {
+        if !conditions::is_current(self.0) || self.is_ready() {
+            return None;
+        }
+        let comes_again = self
+            .fetch()
+            .is_some_and(|fetch| fetch.next_attempt.is_some());
+        let failed = || {
+            let ready = conditions::find(self.0, "Ready")?;
+            let ended = self.phase() == "Failed" && !comes_again && ready.status == "False";
+            ended.then_some(ready)
+        };
+        conditions::find(self.0, "Stalled")
+            .filter(conditions::Condition::is_true)
+            .or_else(failed)
+    }
+
     /// The fetch that runs, or ran last.
     pub(crate) fn fetch(self) -> Option<Fetch> {
         let fetch = &self.status()["fetch"];
@@ -147,6 +165,52 @@ mod tests {
         let other = json!({"spec": {"source": {"http": {"files": [{"path": "a", "size": 1, "sha256": "0"}]}}}});
         assert!(!Model(&other).is_shipped());
         assert!(!Model(&json!({})).is_shipped());
+    }
+
+    #[test]
+    fn what_only_a_person_ends_is_given_up() {
+        let object =
+            |status: &Value| json!({"metadata": {"name": "m", "generation": 1}, "status": status});
+        let ready = |status: &str| json!({"type": "Ready", "status": status, "reason": "ModelDamaged", "message": ""});
+        let stalled =
+            json!({"type": "Stalled", "status": "True", "reason": "InvalidSpec", "message": ""});
+        for (name, status, expected) in [
+            (
+                "damaged where it was imported",
+                json!({"observedGeneration": 1, "phase": "Failed", "conditions": [ready("False")]}),
+                Some("ModelDamaged"),
+            ),
+            (
+                "is repaired",
+                json!({"observedGeneration": 1, "phase": "Repairing", "conditions": [ready("False")]}),
+                None,
+            ),
+            (
+                "is tried again",
+                json!({"observedGeneration": 1, "phase": "Failed", "conditions": [ready("False")],
+                    "fetch": {"nextAttemptAt": "2026-11-30T10:01:00Z"}}),
+                None,
+            ),
+            (
+                "stalled",
+                json!({"observedGeneration": 1, "phase": "Pending", "conditions": [ready("False"), stalled]}),
+                Some("InvalidSpec"),
+            ),
+            (
+                "of an older spec",
+                json!({"observedGeneration": 0, "phase": "Failed", "conditions": [ready("False")]}),
+                None,
+            ),
+            (
+                "ready",
+                json!({"observedGeneration": 1, "phase": "Published", "conditions": [ready("True")]}),
+                None,
+            ),
+        ] {
+            let object = object(&status);
+            let got = Model(&object).given_up().map(|why| why.reason);
+            assert_eq!(got.as_deref(), expected, "{name}");
+        }
     }
 
     #[test]

@@ -127,6 +127,8 @@ pub(crate) enum Pause {
     Verdict,
     /// For the router's report: until it is back.
     Report,
+    /// `spec.suspend`, or no replica is wanted: until somebody takes that away.
+    Suspended,
     /// A failure with `autoRollback: false`: only abort, another wish or a raised retry end it.
     Failure,
 }
@@ -291,12 +293,27 @@ impl<'a> Laya<'a> {
         let rollout = self
             .rollout()
             .filter(|rollout| rollout.state() == "Paused")?;
-        Some(match rollout.paused_from() {
-            Some("Gating") => Pause::Verdict,
-            Some("Shadowing" | "Shifting") if self.rollout_spec()["autoRollback"] != false => {
-                Pause::Report
-            }
-            _ => Pause::Failure,
+        if self.failed_in_place() {
+            return Some(Pause::Failure);
+        }
+        if self.is_suspended() {
+            return Some(Pause::Suspended);
+        }
+        match rollout.paused_from() {
+            Some("Gating") => Some(Pause::Verdict),
+            Some("Shadowing" | "Shifting") => Some(Pause::Report),
+            // What held it is gone, and it goes on with the next look.
+            _ => None,
+        }
+    }
+
+    /// Whether the revision that an open rollout is about was rejected and not taken back, as the controller records it.
+    fn failed_in_place(self) -> bool {
+        let revision = |version: Option<Version<'a>>| version.and_then(Version::revision);
+        let rolled = revision(self.candidate()).or_else(|| revision(self.champion()));
+        rolled.is_some_and(|revision| {
+            let mut rejected = self.rejected().iter();
+            rejected.any(|entry| entry["revision"] == revision)
         })
     }
 }
@@ -310,6 +327,38 @@ mod tests {
     #[test]
     fn each_pause_is_told_from_the_others() {
         let paused = |from: &str| json!({"state": "Paused", "pausedFrom": from});
+        let all = |spec: Value, rollout: Value, rejected: Value| {
+            json!({"spec": spec, "status": {"rollout": rollout, "rejected": rejected,
+                "candidate": {"model": "w", "revision": "r2"}, "champion": {"model": "v1", "revision": "r1"}}})
+        };
+        for (name, object, expected) in [
+            (
+                "failure",
+                all(json!({}), paused("Baking"), json!([{"revision": "r2"}])),
+                Some(Pause::Failure),
+            ),
+            (
+                "another was rejected",
+                all(json!({}), paused("Shifting"), json!([{"revision": "r1"}])),
+                Some(Pause::Report),
+            ),
+            (
+                "suspended",
+                all(json!({"suspend": true}), paused("Loading"), json!([])),
+                Some(Pause::Suspended),
+            ),
+            (
+                "suspended after a failure",
+                all(
+                    json!({"suspend": true}),
+                    paused("Loading"),
+                    json!([{"revision": "r2"}]),
+                ),
+                Some(Pause::Failure),
+            ),
+        ] {
+            assert_eq!(Laya(&object).pause(), expected, "{name}");
+        }
         for (name, spec, rollout, expected) in [
             ("none", json!({}), json!({"state": "Loading"}), None),
             (
@@ -327,16 +376,10 @@ mod tests {
                 Some(Pause::Report),
             ),
             (
-                "failure",
-                json!({"autoRollback": false}),
-                paused("Shifting"),
-                Some(Pause::Failure),
-            ),
-            (
-                "baking",
+                "no cause any more",
                 json!({"autoRollback": false}),
                 paused("Baking"),
-                Some(Pause::Failure),
+                None,
             ),
         ] {
             let object = json!({"spec": {"rollout": spec}, "status": {"rollout": rollout}});

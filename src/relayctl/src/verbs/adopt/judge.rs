@@ -16,6 +16,8 @@ pub(super) enum Verdict {
     Other(String),
     /// It is no Laya server that is up; what it is instead.
     NoLaya(String),
+    /// It is the router of a Relay, which asks a Laya server itself.
+    Router,
 }
 
 /// Judges an answer of `GET /health`.
@@ -25,6 +27,10 @@ pub(super) fn judge(status: u16, health: Option<&Value>) -> Verdict {
             "it answers /health with {status} and no JSON object"
         ));
     };
+    // Only a router says what it serves with.
+    if health.get("serving").is_some() {
+        return Verdict::Router;
+    }
     let is_up = (200..300).contains(&status) && (health["ok"] == true || health["status"] == "ok");
     if !is_up {
         return Verdict::NoLaya(format!(
@@ -145,6 +151,18 @@ mod tests {
                 Verdict::NoLaya(
                     "it answers /health with 503 and does not say that it is up".into(),
                 ),
+            ),
+            (
+                "a router with a model",
+                200,
+                json!({"ok": true, "status": "ok", "contract": digest, "shape": shape, "decisions": ids, "serving": "Ready"}),
+                Verdict::Router,
+            ),
+            (
+                "a router with rules only",
+                200,
+                json!({"ok": false, "status": "degraded", "decisions": ids, "serving": "RulesOnly"}),
+                Verdict::Router,
             ),
             (
                 "no object",

@@ -174,6 +174,16 @@ async fn judged(server: &Server, theirs: &Theirs) -> Result<(), CliError> {
                 stop::command(theirs.port)
             )))
         }
+        Ok(Verdict::Router) => {
+            let holder = holder(server, theirs.port).await;
+            let holder =
+                holder.unwrap_or_else(|| "a process and home that are not known".to_owned());
+            let line = format!(
+                "what listens on {address} is no Laya server (PortInUse): it is a Relay router, of {holder}"
+            );
+            Err(CliError::new(Exit::Conflict, line)
+                .hint("name the Laya server that it asks, or leave it: our router has another port meanwhile"))
+        }
         Ok(Verdict::NoLaya(why)) | Err(Silence::Trouble(why)) => {
             let holder = holder(server, theirs.port)
                 .await

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::events::{self, Happened};
+use super::model::not_there;
 use super::rollout::minute;
 use crate::call::{Call, block_on};
 use crate::conditions::{self, Condition};
@@ -110,10 +111,11 @@ pub(crate) fn run(call: &Call, arguments: &ExplainArguments) -> Result<Exit, Cli
     let (kind, name) = kinds::object(&arguments.object)?;
     block_on(Box::pin(async {
         let server = call.connect().await?;
-        let object = server
-            .get(kind, &server.namespace, &name, Form::Objects)
-            .await
-            .map_err(|error| server.failed(error))?;
+        let found = server.find(kind, &server.namespace, &name).await;
+        let Some(object) = found.map_err(|error| server.failed(error))? else {
+            let line = format!("`relayctl get {}` lists those that are there", kind.plural);
+            return Err(not_there(kind, &name, &server).hint(line));
+        };
         let events = events::of_object(&server, kind, &object).await?;
         let beside = beside(&server, kind, &object).await?;
         let now = Timestamp::now();

@@ -70,7 +70,11 @@ pub(super) fn fetch(model: Model<'_>, now: Timestamp) -> Vec<Because> {
         return Vec::new();
     };
     let mut links = vec![Because {
-        fact: format!("fetch, attempt {}", fetch.attempt),
+        // Before the first has begun there is none to count.
+        fact: match fetch.attempt {
+            0 => "fetch".to_owned(),
+            attempt => format!("fetch, attempt {attempt}"),
+        },
         message: format!(
             "{} of {} are here",
             facts::bytes(fetch.done),

@@ -147,6 +147,7 @@ fn going(explanation: &mut Explanation, laya: Laya<'_>, now: Timestamp) {
         Some(Pause::ByHand) => Some("somebody who resumes it"),
         Some(Pause::Verdict) => Some("a verdict of the gate"),
         Some(Pause::Report) => Some("the router's report"),
+        Some(Pause::Suspended) => Some("somebody who takes spec.suspend away"),
         Some(Pause::Failure) => Some("somebody who aborts or retries it"),
         None if open.state() == "AwaitingApproval" => Some("somebody who approves it"),
         None => None,
@@ -163,6 +164,9 @@ fn helps(laya: Laya<'_>, beside: Option<&Value>) -> Vec<String> {
     let mut next = Vec::new();
     match laya.pause() {
         Some(Pause::ByHand) => next.push(format!("`relayctl rollout resume {name}`")),
+        Some(Pause::Suspended) => next.push(
+            "take spec.suspend away, or raise spec.replicas: `relayctl apply -f FILE`".to_owned(),
+        ),
         Some(Pause::Failure) => next.push(format!(
             "`relayctl rollout abort {name}` takes it back, `relayctl rollout retry {name}` goes on"
         )),
@@ -219,8 +223,18 @@ fn condition_helps(laya: Laya<'_>) -> Option<String> {
         "CrashLoop" | "OutOfMemory" | "RollbackFailed" => {
             format!("`relayctl logs {name}`; {}", remedy(&ready.reason)?)
         }
-        reason => remedy(reason)?.to_owned(),
+        reason => typed(remedy(reason)?, name),
     })
+}
+
+/// A remedy of the closed list, which names no server, as it can be typed for this one.
+fn typed(remedy: &str, server: &str) -> String {
+    let mut text = remedy.to_owned();
+    for word in ["approve", "resume", "retry"] {
+        let command = format!("relayctl rollout {word}");
+        text = text.replace(&command, &format!("{command} {server}"));
+    }
+    text
 }
 
 /// What the closed list says to do; nothing where that is nothing.

@@ -39,11 +39,19 @@ pub(super) async fn run(call: &Call, name: &str) -> Result<Exit, CliError> {
     if model.is_ready() {
         return say(call, &object, &ready(&object));
     }
-    let given_up = model.phase() == "Failed";
+    // A spec that cannot be read is not tried again before it is another one.
+    let given_up = model.phase() == "Failed"
+        && model
+            .given_up()
+            .is_none_or(|why| why.reason != Reason::InvalidSpec.as_str());
     if call.dry_run() == DryRun::Client {
         return say(call, &object, &format!("{full} fetched (client dry run)"));
     }
-    let before = object["status"].clone();
+    // Where nothing is asked for, what it says now is the answer.
+    let before = match model.is_suspended() || given_up {
+        true => object["status"].clone(),
+        false => Value::Null,
+    };
     let changed = match (model.is_suspended(), given_up) {
         (false, false) => object.clone(),
         (suspended, given_up) => ask(call, &server, &object, suspended, given_up).await?,
@@ -122,16 +130,15 @@ fn judge(object: &Value, before: &Value) -> Step<Value> {
     if model.is_ready() {
         return Step::Done(object.clone());
     }
-    let stalled = conditions::find(object, "Stalled").filter(|stalled| stalled.is_true());
     let is_news = object["status"] != *before;
-    if let Some(stalled) = stalled.filter(|_| is_news && conditions::is_current(object)) {
-        return Step::Failed(refused(model, &stalled));
+    if let Some(why) = model.given_up().filter(|_| is_news) {
+        return Step::Failed(refused(model, &why));
     }
     Step::Waits(line(model, Timestamp::now()))
 }
 
 /// The error of a version that is not to be had.
-pub(super) fn refused(model: Model<'_>, why: &conditions::Condition) -> CliError {
+pub(crate) fn refused(model: Model<'_>, why: &conditions::Condition) -> CliError {
     let brief = kinds::laya_model().brief(model.name());
     let line = format!("{brief} cannot be had ({}): {}", why.reason, why.message);
     let hint = match Reason::by_word(&why.reason) {
@@ -149,9 +156,12 @@ pub(crate) fn line(model: Model<'_>, now: Timestamp) -> Line {
         && let (Some((reason, message)), Some(next)) = (&fetch.error, fetch.next_attempt)
         && next > now
     {
+        let attempt = match fetch.attempt {
+            0 => "the fetch".to_owned(),
+            attempt => format!("attempt {attempt}"),
+        };
         return Line::Stays(one_line(&format!(
-            "{name}: attempt {} failed ({reason}): {}; again at {}",
-            fetch.attempt,
+            "{name}: {attempt} failed ({reason}): {}; again at {}",
             message.trim_end(),
             minute(next)
         )));

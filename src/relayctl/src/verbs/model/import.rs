@@ -409,7 +409,10 @@ async fn finish(call: &Call, server: &Server, name: &str, line: &str) -> Result<
         |object| match conditions::settled(object) {
             Settled::Ready => Step::Done(object.clone()),
             Settled::Stalled(why) => Step::Failed(super::fetch::refused(Model(object), &why)),
-            Settled::Waiting(seen) => Step::Waits(Line::Stays(format!("{name}: {seen}"))),
+            Settled::Waiting(seen) => match Model(object).given_up() {
+                Some(why) => Step::Failed(super::fetch::refused(Model(object), &why)),
+                None => Step::Waits(Line::Stays(format!("{name}: {seen}"))),
+            },
         },
     )
     .await?;

@@ -61,9 +61,10 @@ pub(super) async fn run(call: &Call, arguments: &ListArguments) -> Result<Exit, 
         out.push('\n');
     }
     for line in beside {
-        out.push_str(&format!("{line}\n"));
+        out.push_str(&output::visible(&format!("{line}\n")));
     }
-    terminal::print(&output::visible(&out))?;
+    // The table has made its cells visible already, and styles are no part of them.
+    terminal::print(&out)?;
     Ok(Exit::Done)
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct ManifestArguments {
     /// Commit or tag of the repository that it was uploaded as
     #[arg(long, value_name = "REVISION", conflicts_with = "base_url")]
     revision: Option<String>,
-    /// Where else its files can be had
+    /// Where else its files can be had, under flat names with `__` for `/`, as a release page has them
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
 }

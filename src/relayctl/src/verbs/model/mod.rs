@@ -10,7 +10,7 @@ mod verify;
 
 use clap::{Args, Subcommand};
 
-pub(crate) use self::fetch::{line as fetch_line, unsuspend};
+pub(crate) use self::fetch::{line as fetch_line, refused as model_refused, unsuspend};
 pub(crate) use self::ls::ListArguments;
 use self::serve::not_there as missing;
 pub(crate) use self::serve::{MAIN, UseArguments, change, find_server, not_there, say};

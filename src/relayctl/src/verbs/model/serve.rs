@@ -239,6 +239,10 @@ pub(crate) async fn change(
     let mut patch = json!({"spec": {"modelRef": {"name": wanted.name()}}});
     if let Some(force) = force {
         patch["spec"]["rollout"] = json!({"force": force, "retry": laya.retry() + 1});
+        if laya.rollout_spec().get("abort").is_some() {
+            // An abort that stays there would take the same revision back again.
+            patch["spec"]["rollout"]["abort"] = Value::Null;
+        }
     }
     let kind = kinds::laya_server();
     let full = kind.full(laya.name());
@@ -273,6 +277,12 @@ pub(crate) async fn change(
     }
     if !call.waits(true) || laya.external().is_some() || laya.is_suspended() {
         return say(call, &changed, &format!("{full} uses {}", wanted.name()));
+    }
+    // Its server would wait for what never comes by itself.
+    if laya.role_of(wanted.name()).is_none()
+        && let Some(why) = wanted.given_up()
+    {
+        return Err(super::fetch::refused(wanted, &why));
     }
     let target = Target {
         model: wanted.name().to_owned(),

@@ -219,10 +219,13 @@ fn resume(laya: Laya<'_>) -> Result<Decided, CliError> {
         Some(Some(Pause::Report)) => Some(format!(
             "{name} waits for the router's report by itself ({why}); it goes on when that is back"
         )),
-        Some(_) => Some(format!(
+        Some(Some(Pause::Suspended)) => Some(format!(
+            "{name} is suspended ({why}); it goes on when spec.suspend is taken away, or spec.replicas is not 0: `relayctl apply -f FILE`"
+        )),
+        Some(Some(Pause::Failure)) => Some(format!(
             "{name} stands still after a failure ({why}); it ends with `relayctl rollout abort {name}`, another wish, or goes on with `relayctl rollout retry {name}`"
         )),
-        None => None,
+        Some(Some(Pause::ByHand) | None) | None => None,
     };
     if laya.is_paused_by_hand() {
         let mut edit = Edit::new("paused", false, "resumed");

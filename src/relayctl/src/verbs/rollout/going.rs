@@ -329,7 +329,8 @@ mod tests {
     #[test]
     fn a_frozen_failure_ends_the_wait() {
         let mut object = object(
-            &json!({"observedGeneration": 2, "rollout": {"state": "Paused", "pausedFrom": "Baking", "message": "3 probes failed"}}),
+            &json!({"observedGeneration": 2, "rollout": {"state": "Paused", "pausedFrom": "Baking", "message": "3 probes failed"},
+                "champion": {"model": "new", "revision": "r2"}, "rejected": [{"revision": "r2"}]}),
         );
         object["spec"]["rollout"] = json!({"autoRollback": false});
         let Step::Failed(error) = judge(&object, &target()) else {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::going::sentence;
 use crate::call::Call;
+use crate::conditions;
 use crate::duration;
 use crate::error::CliError;
 use crate::facts::{self, Laya, Pause, Rollout, Version};
@@ -91,7 +92,7 @@ pub(crate) fn head(laya: Laya<'_>, now: Timestamp) -> String {
     let name = laya.name();
     let Some(rollout) = laya.open_rollout() else {
         return match (laya.champion(), laya.external()) {
-            (_, Some(url)) => format!("{name}: the server at {url} serves"),
+            (_, Some(url)) => format!("{name}: {}", external(laya, url)),
             (Some(champion), None) => {
                 let since = champion
                     .since()
@@ -115,6 +116,21 @@ pub(crate) fn head(laya: Laya<'_>, now: Timestamp) -> String {
         way(laya, rollout),
         place(laya, rollout, now)
     )
+}
+
+/// Whether a server of somebody else serves, as the controller found it.
+fn external(laya: Laya<'_>, url: &str) -> String {
+    let said = laya
+        .condition("Adopted")
+        .or_else(|| laya.condition("Available"));
+    match said.filter(|_| conditions::is_current(laya.0)) {
+        Some(said) if said.is_true() => format!("the server at {url} serves"),
+        Some(said) if said.status == "False" => format!(
+            "the server at {url} does not serve ({}): {}",
+            said.reason, said.message
+        ),
+        _ => format!("the server at {url} is to serve; nobody knows yet whether it does"),
+    }
 }
 
 /// Old and new one.
@@ -232,6 +248,9 @@ fn next(laya: Laya<'_>, rollout: Rollout<'_>) -> Option<Next> {
         Some(Pause::ByHand) => return Next::new(format!("relayctl rollout resume {name}")),
         Some(Pause::Verdict) => return Next::new("goes on when the gate says more"),
         Some(Pause::Report) => return Next::new("goes on when the router's report is back"),
+        Some(Pause::Suspended) => {
+            return Next::new("goes on when spec.suspend is taken away: relayctl apply -f FILE");
+        }
         Some(Pause::Failure) => return Next::new(format!("relayctl rollout retry {name}")),
         None => {}
     }
@@ -339,6 +358,7 @@ fn document(laya: Laya<'_>, gate: Option<&Value>, now: Timestamp) -> Value {
             Pause::ByHand => "ByHand",
             Pause::Verdict => "Verdict",
             Pause::Report => "Report",
+            Pause::Suspended => "Suspended",
             Pause::Failure => "Failure",
         }),
         "steps": laya.steps().iter().map(|(weight, hold)| json!({"weight": weight, "holdSeconds": hold})).collect::<Vec<_>>(),

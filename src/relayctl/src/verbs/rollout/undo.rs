@@ -44,7 +44,9 @@ fn previous(laya: Laya<'_>) -> Result<&str, CliError> {
             Exit::NotFound,
             format!("{name} has no previous version (NoPrevious)"),
         )
-        .hint("`relayctl model ls` lists versions, `relayctl use NAME` names one")),
+        .hint(format!(
+            "`relayctl model ls` lists versions, `relayctl use NAME --server {name}` names one"
+        ))),
     }
 }
 

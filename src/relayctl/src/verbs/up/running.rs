@@ -39,22 +39,8 @@ pub(super) async fn running(
         let line = "another `relayctl up` is still waiting for `relayd local`";
         return Err(CliError::new(Exit::TimedOut, line));
     }
-    match daemon::look(places) {
-        State::Runs(endpoint) => {
-            tell_found(call, &endpoint);
-            return answering(call, places, None, ends).await.map(Some);
-        }
-        State::Crashed(how) if daemon::holder(places).is_none() => call.tell(&format!(
-            "a `relayd local` ended without cleaning up ({how}); a new one is started"
-        )),
-        State::Crashed(_) | State::Absent => {}
-    }
-    // It has not said yet where it listens, or what it said is damaged.
-    if let Some(pid) = daemon::holder(places) {
-        call.tell(&format!(
-            "`relayd local` (process {pid}) is starting or ending; waiting for it"
-        ));
-        return answering(call, places, None, ends).await.map(Some);
+    if let Some(found) = found(call, places, ends).await? {
+        return Ok(Some(found));
     }
     let program = daemon::find_program()?;
     let started = daemon::start(places, &program, flags)?;
@@ -67,7 +53,47 @@ pub(super) async fn running(
     if !call.waits(true) {
         return Ok(None);
     }
-    answering(call, places, Some(started), ends).await.map(Some)
+    match answering(call, places, Some(started), ends).await? {
+        Some(answers) => Ok(Some(answers)),
+        None => Err(stopped()),
+    }
+}
+
+/// One that is there already and answers; nothing where a new one has to be started, also because what was there went away
+/// before it answered, as one does that was killed just now.
+async fn found(
+    call: &Call,
+    places: &Places,
+    ends: Instant,
+) -> Result<Option<(Endpoint, Option<Started>)>, CliError> {
+    match daemon::look(places) {
+        State::Runs(endpoint) => tell_found(call, &endpoint),
+        // It has not said yet where it listens, or what it said is damaged.
+        State::Crashed(how) => match daemon::holder(places) {
+            Some(pid) => tell_waits(call, pid),
+            None => {
+                call.tell(&format!(
+                    "a `relayd local` ended without cleaning up ({how}); a new one is started"
+                ));
+                return Ok(None);
+            }
+        },
+        State::Absent => match daemon::holder(places) {
+            Some(pid) => tell_waits(call, pid),
+            None => return Ok(None),
+        },
+    }
+    let found = answering(call, places, None, ends).await?;
+    if found.is_none() {
+        call.tell("the `relayd local` that was found has ended; a new one is started");
+    }
+    Ok(found)
+}
+
+fn tell_waits(call: &Call, pid: u32) {
+    call.tell(&format!(
+        "`relayd local` (process {pid}) is starting or ending; waiting for it"
+    ));
 }
 
 fn tell_found(call: &Call, endpoint: &Endpoint) {
@@ -117,19 +143,19 @@ fn unusable(path: &Path, error: &std::io::Error) -> CliError {
     CliError::file(path, error).hint(hint)
 }
 
-/// Waits until the object API answers.
+/// Waits until the object API answers; nothing where the daemon that was waited for, and was not started here, is gone.
 async fn answering(
     call: &Call,
     places: &Places,
     mut started: Option<Started>,
     ends: Instant,
-) -> Result<(Endpoint, Option<Started>), CliError> {
+) -> Result<Option<(Endpoint, Option<Started>)>, CliError> {
     let server = call.connect().await?;
     let mut last = "it has not said yet where it listens".to_owned();
     loop {
         if let State::Runs(endpoint) = daemon::look(places) {
             match server.read("/version").await {
-                Ok(_) => return Ok((endpoint, started)),
+                Ok(_) => return Ok(Some((endpoint, started))),
                 Err(error) => last = error.to_string(),
             }
         }
@@ -147,7 +173,7 @@ async fn answering(
             && !matches!(daemon::look(places), State::Runs(_))
             && daemon::holder(places).is_none()
         {
-            return Err(stopped());
+            return Ok(None);
         }
         if Instant::now() >= ends {
             let log = places.daemon().join("log");

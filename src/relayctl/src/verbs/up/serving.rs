@@ -14,7 +14,7 @@ use crate::facts::{Laya, Model};
 use crate::follow::{Line, Step, follow};
 use crate::kinds;
 use crate::server::Server;
-use crate::verbs::model::fetch_line;
+use crate::verbs::model::{fetch_line, model_refused};
 use crate::verbs::rollout::going;
 use crate::verbs::status::Missing;
 use api::exit::Exit;
@@ -53,10 +53,17 @@ pub(super) async fn until_served(
     let looked = follow(call, server, kind, name, within(LOOK_PATIENCE), |object| {
         match object["status"]["observedGeneration"].is_null() {
             true => Step::Waits(Line::Stays(format!("{name}: waiting for its controller"))),
-            false => Step::Done(()),
+            false => Step::Done(object.clone()),
         }
     });
-    if let Some(missing) = kept(looked.await, name)? {
+    let looked = looked.await;
+    // A model that serves is not waited for, even if its files were damaged since.
+    if let Ok(object) = &looked
+        && matches!(serves(object), Step::Done(()))
+    {
+        return Ok(Vec::new());
+    }
+    if let Some(missing) = kept(looked, name)? {
         return Ok(vec![missing]);
     }
     if laya.external().is_none()
@@ -70,11 +77,15 @@ pub(super) async fn until_served(
             within(FETCH_PATIENCE),
             is_here,
         );
-        // What is wrong with the model is told by what is wrong with the server, too.
-        if let Err(error) = here.await
-            && matches!(error.exit, Exit::Unreachable | Exit::Forbidden)
-        {
-            return Err(error);
+        match here.await {
+            Err(error) if matches!(error.exit, Exit::Unreachable | Exit::Forbidden) => {
+                return Err(error);
+            }
+            // The server would wait for what never comes by itself.
+            Err(error) if error.exit == Exit::Refused => {
+                return Ok(kept::<()>(Err(error), name)?.into_iter().collect());
+            }
+            Ok(()) | Err(_) => {}
         }
     }
     let served = follow(call, server, kind, name, within(SERVE_PATIENCE), serves).await;
@@ -113,13 +124,19 @@ fn kept<T>(result: Result<T, CliError>, name: &str) -> Result<Option<Missing>, C
 
 fn is_here(object: &Value) -> Step<()> {
     let model = Model(object);
-    let stalled = conditions::find(object, "Stalled").filter(|stalled| stalled.is_true());
-    match stalled {
-        _ if model.is_ready() => Step::Done(()),
-        // The server says so as well.
-        Some(_) if conditions::is_current(object) => Step::Done(()),
-        _ => Step::Waits(fetch_line(model, Timestamp::now())),
+    if model.is_ready() {
+        return Step::Done(());
     }
+    match model.given_up() {
+        Some(why) => Step::Failed(model_refused(model, &why)),
+        None => Step::Waits(fetch_line(model, Timestamp::now())),
+    }
+}
+
+/// Whether a version serves, whatever else is not as it should be.
+fn answers(laya: Laya<'_>) -> bool {
+    let available = laya.condition("Available");
+    laya.champion().is_some() && available.is_some_and(|available| available.is_true())
 }
 
 /// Whether it answers, or will not.
@@ -144,6 +161,7 @@ fn serves(object: &Value) -> Step<()> {
             stalled.reason,
             stalled.message
         ))),
+        None if answers(laya) => Step::Done(()),
         None => Step::Waits(going::line(laya)),
     }
 }

@@ -24,7 +24,20 @@ fn each_change_is_one_field() {
     let open = |state: &str| json!({"candidate": candidate, "champion": {"model": "v1", "revision": "aa"}, "rollout": {"state": state}});
     let paused =
         |from: &str| json!({"rollout": {"state": "Paused", "pausedFrom": from, "message": "why"}});
+    let failed = |from: &str| {
+        let mut status = paused(from);
+        status["candidate"] = candidate.clone();
+        status["rejected"] = json!([{"revision": "0123456789"}]);
+        status
+    };
     for (name, change, spec, status, expected) in [
+        (
+            "resume what a person held while it loaded",
+            Change::Resume,
+            json!({"paused": true}),
+            paused("Loading"),
+            "paused=false",
+        ),
         (
             "pause",
             Change::Pause,
@@ -71,7 +84,7 @@ fn each_change_is_one_field() {
             "resume a failure",
             Change::Resume,
             json!({"autoRollback": false}),
-            paused("Shifting"),
+            failed("Shifting"),
             "1: nothing is resumed: main stands still after a failure (why); it ends with `relayctl rollout abort main`, another wish, or goes on with `relayctl rollout retry main`",
         ),
         (

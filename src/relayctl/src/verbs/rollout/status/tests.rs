@@ -141,3 +141,23 @@ fn what_a_status_says_cannot_speak_to_the_terminal() {
         "{text}"
     );
 }
+
+#[test]
+fn a_server_of_somebody_else_serves_only_where_it_was_found_to() {
+    let said = |conditions: Value| {
+        let object = json!({"metadata": {"name": "main", "generation": 1}, "spec": {"external": {"url": "http://127.0.0.1:1"}},
+            "status": {"observedGeneration": 1, "conditions": conditions}});
+        head(Laya(&object), Timestamp::UNIX_EPOCH)
+    };
+    let adopted = |status: &str| json!([{"type": "Adopted", "status": status, "reason": "Unreachable", "message": "refused"}]);
+    for (conditions, expected) in [
+        (adopted("True"), "serves"),
+        (adopted("False"), "does not serve (Unreachable): refused"),
+        (json!([]), "is to serve; nobody knows yet whether it does"),
+    ] {
+        assert_eq!(
+            said(conditions),
+            format!("main: the server at http://127.0.0.1:1 {expected}")
+        );
+    }
+}
