@@ -410,7 +410,7 @@ mod tests {
         tuned.contract = Some(other.clone());
         let champion = revision("aaaa", TargetRole::Champion, 50, &["http://127.0.0.1:1"]);
         let server = server(vec![champion, tuned]);
-        assert_eq!(foreign_contracts(&server), [other.clone()]);
+        assert_eq!(foreign_contracts(&server), std::slice::from_ref(&other));
         let wording = Arc::new(Wording::ours());
         let wordings = Wordings::from([(other, wording.clone())]);
         let table = table(&server, &Numbers::default(), &wordings, StableUrl::Asked);

@@ -216,7 +216,10 @@ async fn two_revisions_serve_side_by_side_and_each_goes_as_it_is_told() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(status(&second, "GET /ready").await, Some(200));
-    assert_eq!(world.engine.owners().await.unwrap(), [world.owner.clone()]);
+    assert_eq!(
+        world.engine.owners().await.unwrap(),
+        std::slice::from_ref(&world.owner)
+    );
     let hint = tokio::time::timeout(PATIENCE, hints.next()).await.unwrap();
     assert!(hint.is_some());
 

@@ -190,7 +190,7 @@ impl World {
     pub(crate) async fn until_gone(&self, name: &str) {
         until("the model is gone", || async {
             let found = self.models().get_opt(name).await.unwrap();
-            found.map_or(Ok(()), |model| Err(model.status))
+            found.map_or(Ok(()), |model| Err(Box::new(model.status)))
         })
         .await;
     }

@@ -161,7 +161,8 @@ impl World {
         *self.report.lock().unwrap() = RevisionReports {
             instance: "router".to_owned(),
             server: format!("{NAMESPACE}/{server}"),
-            traffic_generation: 0,
+            // Of a router that has every change at once.
+            traffic_generation: i64::MAX,
             revisions: revisions.collect(),
         };
     }

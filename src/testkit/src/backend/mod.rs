@@ -220,15 +220,14 @@ impl FakeBackend {
     pub fn put_volume(&self, role: VolumeRole, name: &str) {
         let mut state = self.state();
         let uid = state.next_uid("volume");
+        let key = (format!("{role:?}"), String::new());
         let seen = VolumeSeen {
-            role: role.clone(),
+            role,
             name: name.to_owned(),
             uid,
             bound: true,
         };
-        state
-            .volumes
-            .insert((format!("{role:?}"), String::new()), seen);
+        state.volumes.insert(key, seen);
         drop(state);
         let _ = self.hints.send(Hint::Everything);
     }
