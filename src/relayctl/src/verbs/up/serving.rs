@@ -25,6 +25,8 @@ const LOOK_PATIENCE: Duration = Duration::from_secs(10);
 const FETCH_PATIENCE: Duration = Duration::from_secs(1800);
 /// For a container to be made, to load and to be probed.
 const SERVE_PATIENCE: Duration = Duration::from_secs(300);
+/// How long a server that is not ours is waited for: nothing has to be fetched or loaded for it.
+const EXTERNAL_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Waits, and says what kept it.
 pub(super) async fn until_served(
@@ -88,7 +90,11 @@ pub(super) async fn until_served(
             Ok(()) | Err(_) => {}
         }
     }
-    let served = follow(call, server, kind, name, within(SERVE_PATIENCE), serves).await;
+    let patience = match laya.external() {
+        Some(_) => EXTERNAL_PATIENCE,
+        None => SERVE_PATIENCE,
+    };
+    let served = follow(call, server, kind, name, within(patience), serves).await;
     Ok(kept(served, name)?.into_iter().collect())
 }
 
