@@ -51,7 +51,7 @@ fn a_policy_is_applied_waited_for_and_refused_by_kubectl_alone() {
 #[test]
 #[ignore = "needs kubectl"]
 fn a_watch_sees_every_change_in_order() {
-    let laptop = Laptop::start();
+    let laptop = Laptop::without_a_controller();
     let mut watch =
         laptop
             .side

@@ -20,7 +20,7 @@ spec: {source: {trainingRun: {name: week-48, uid: u}}}
 
 /// A conversation in a namespace of its own on both.
 fn both(what: &str, conversation: impl FnOnce(&mut Talk<'_>)) {
-    let laptop = Laptop::start();
+    let laptop = Laptop::without_a_controller();
     let cluster = Side::new(kubeconfig());
     let name = format!("kubectl-{what}-{}", std::process::id());
     namespace(&real(), &name);

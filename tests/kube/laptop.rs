@@ -15,8 +15,17 @@ pub(crate) struct Laptop {
 impl Laptop {
     /// Starts it on free ports and waits until it answers kubectl.
     pub(crate) fn start() -> Self {
+        Self::with(&["--daemon-port", "0"])
+    }
+
+    /// The same without a controller, so that nothing but the test writes: as a real server that nothing acts on.
+    pub(crate) fn without_a_controller() -> Self {
+        Self::with(&["--daemon-port", "0", "--no-controller"])
+    }
+
+    fn with(arguments: &[&str]) -> Self {
         let home = Home::new();
-        let daemon = Router::local(&home, &["--daemon-port", "0"]);
+        let daemon = Router::local(&home, arguments);
         let kubeconfig = home.path().join("daemon/kubeconfig");
         let side = Side::new(kubeconfig);
         until("the object API answers", || {
