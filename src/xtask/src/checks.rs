@@ -9,6 +9,9 @@ use crate::image;
 use crate::kubernetes;
 use crate::reference;
 
+/// What proptest takes its seed from.
+const SEED: &str = "PROPTEST_RNG_SEED";
+
 /// Runs every check and stops at the first that fails.
 pub(crate) fn run_all() -> Result<(), String> {
     deps::run()?;
@@ -63,7 +66,12 @@ pub(crate) fn run_all() -> Result<(), String> {
         ]))?;
     }
     // Doc tests are part of this: `cargo test` runs them for every library.
-    run(cargo().args(["test", "--locked", "--workspace", "--no-fail-fast"]))?;
+    // Random histories are the same for every run of a change; another seed is given by the same variable.
+    let seed = std::env::var(SEED).unwrap_or_else(|_| "2026".to_owned());
+    println!("{SEED}={seed}");
+    run(cargo()
+        .env(SEED, seed)
+        .args(["test", "--locked", "--workspace", "--no-fail-fast"]))?;
     run(cargo().args(["test", "--locked", "-p", "api", "--features", "kinds"]))?;
     run(cargo().args(["test", "--locked", "-p", "backend", "--features", "docker"]))?;
     crds::check()?;
