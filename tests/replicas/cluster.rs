@@ -5,18 +5,21 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::programs::{Answer, Home, Http, Laya, Router, checkpoint, free_port, until};
 use crate::programs::{PATIENCE, workspace};
 
 /// Routers of the cluster.
 pub(crate) const ROUTERS: usize = 3;
 const MODELS: usize = 2;
-/// The built-in policy, but that rules answer well before a client counts its request as lost.
+/// The built-in policy, but that rules answer well before a client counts its request as lost, and that a server which
+/// failed is tried again soon: one that is back before anybody looked is found by a request alone.
 const POLICY: &str = "\
 apiVersion: relay.dev/v1alpha1
 kind: RoutingPolicy
 metadata: {name: replicas}
-spec: {deadlines: {timeoutMillis: 2000}}
+spec: {deadlines: {timeoutMillis: 2000, breakerSeconds: 2}}
 ";
 
 /// A PostgreSQL with a data folder and a port of its own.
@@ -159,7 +162,13 @@ impl Cluster {
     pub(crate) fn until_models_serve(&self) {
         let http = Http::new(Duration::from_secs(5));
         for url in self.urls() {
+            let mut asked = 0;
             until("no breaker is open", || {
+                // Each to the server that its text belongs to.
+                asked += 1;
+                let body =
+                    json!({"request": format!("Rename the field number {asked}"), "dry_run": true});
+                http.post(&format!("{url}/v1/route"), &body)?;
                 let metrics = http.get(&format!("{url}/metrics"))?.text();
                 let breakers: Vec<_> = metrics
                     .lines()
