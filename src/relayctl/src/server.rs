@@ -252,6 +252,22 @@ impl Server {
             .1)
     }
 
+    /// [`Self::patch`] in the namespace in force, with what was attempted in its failure.
+    pub(crate) async fn change(
+        &self,
+        kind: &Kind,
+        name: &str,
+        manager: &str,
+        patch: &Value,
+        write: Write,
+    ) -> Result<Value, CliError> {
+        let changed = self.patch(kind, &self.namespace, name, manager, patch, write);
+        changed.await.map_err(|error| {
+            self.failed(error)
+                .attempting(format!("cannot change {}", kind.full(name)))
+        })
+    }
+
     /// The same server with another patience for one answer.
     pub(crate) fn with_patience(&self, timeout: Duration) -> Self {
         Self {

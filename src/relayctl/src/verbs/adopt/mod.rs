@@ -213,15 +213,9 @@ async fn holder(server: &Server, port: u16) -> Option<String> {
 }
 
 async fn change(server: &Server, patch: &Value, write: Write) -> Result<Value, CliError> {
-    let kind = kinds::laya_server();
-    let changed = server
-        .patch(kind, &server.namespace, MAIN, RELAYCTL_USE, patch, write)
-        .await;
-    changed.map_err(|error| {
-        server
-            .failed(error)
-            .attempting(format!("cannot change {}", kind.full(MAIN)))
-    })
+    server
+        .change(kinds::laya_server(), MAIN, RELAYCTL_USE, patch, write)
+        .await
 }
 
 /// Whether the controller uses it.

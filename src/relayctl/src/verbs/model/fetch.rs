@@ -100,19 +100,9 @@ async fn ask(
         patch["metadata"] = json!({"annotations": {label::VERIFY: verify::nonce()}});
     }
     let kind = kinds::laya_model();
-    let changed = server.patch(
-        kind,
-        &server.namespace,
-        name,
-        RELAYCTL_USE,
-        &patch,
-        call.write(),
-    );
-    changed.await.map_err(|error| {
-        server
-            .failed(error)
-            .attempting(format!("cannot change {}", kind.full(name)))
-    })
+    server
+        .change(kind, name, RELAYCTL_USE, &patch, call.write())
+        .await
 }
 
 /// Takes `suspend` away for `up`.

@@ -331,20 +331,8 @@ async fn set_contract(call: &Call, name: &str, wording: &Wording) -> Result<Exit
     store(&server, wording, call.write()).await?;
     let patch = json!({"spec": {"contract": digest}});
     let changed = server
-        .patch(
-            kind,
-            &server.namespace,
-            name,
-            RELAYCTL_USE,
-            &patch,
-            call.write(),
-        )
-        .await
-        .map_err(|error| {
-            server
-                .failed(error)
-                .attempting(format!("cannot change {full}"))
-        })?;
+        .change(kind, name, RELAYCTL_USE, &patch, call.write())
+        .await?;
     if call.write() == Write::DryRun {
         return say(
             call,

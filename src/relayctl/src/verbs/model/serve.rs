@@ -254,20 +254,8 @@ pub(crate) async fn change(
         );
     }
     let changed = server
-        .patch(
-            kind,
-            &server.namespace,
-            laya.name(),
-            RELAYCTL_USE,
-            &patch,
-            call.write(),
-        )
-        .await
-        .map_err(|error| {
-            server
-                .failed(error)
-                .attempting(format!("cannot change {full}"))
-        })?;
+        .change(kind, laya.name(), RELAYCTL_USE, &patch, call.write())
+        .await?;
     if call.write() == Write::DryRun {
         return say(
             call,

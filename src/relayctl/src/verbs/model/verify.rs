@@ -39,20 +39,8 @@ pub(super) async fn run(call: &Call, name: &str) -> Result<Exit, CliError> {
     let nonce = nonce();
     let patch = json!({"metadata": {"annotations": {label::VERIFY: nonce}}});
     let changed = server
-        .patch(
-            kind,
-            &server.namespace,
-            name,
-            RELAYCTL_USE,
-            &patch,
-            call.write(),
-        )
-        .await
-        .map_err(|error| {
-            server
-                .failed(error)
-                .attempting(format!("cannot change {full}"))
-        })?;
+        .change(kind, name, RELAYCTL_USE, &patch, call.write())
+        .await?;
     if call.write() == Write::DryRun {
         return say(call, &changed, &format!("{full} verified (server dry run)"));
     }

@@ -87,20 +87,8 @@ pub(super) async fn run(call: &Call, name: &str, change: Change) -> Result<Exit,
     }
     let kind = kinds::laya_server();
     let changed = server
-        .patch(
-            kind,
-            &server.namespace,
-            name,
-            RELAYCTL_ROLLOUT,
-            &patch,
-            call.write(),
-        )
-        .await
-        .map_err(|error| {
-            server
-                .failed(error)
-                .attempting(format!("cannot change {}", full(laya)))
-        })?;
+        .change(kind, name, RELAYCTL_ROLLOUT, &patch, call.write())
+        .await?;
     if call.write() == Write::DryRun {
         return say(
             call,
