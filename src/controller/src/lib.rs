@@ -26,6 +26,7 @@ pub mod reports;
 pub mod routingpolicy;
 pub mod schema;
 pub mod status_writer;
+mod stored;
 pub mod view;
 pub mod watched;
 pub mod wording;

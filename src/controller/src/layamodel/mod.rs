@@ -25,7 +25,7 @@ use api::kinds::{Condition, LayaModel, LayaModelStatus};
 use api::label::Task;
 use backend::{Backend, Observed as Engine, Owner, Question, RunState, TaskSeen};
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
@@ -41,6 +41,7 @@ use crate::clock::{Clock, Now};
 use crate::failure::Failure;
 use crate::metrics::ControllerMetrics;
 use crate::reconciler::{Observed, Plan, Reconciler, Seen};
+use crate::stored;
 
 /// How long a claim may wait before that is said.
 const UNBOUND: Duration = Duration::from_secs(600);
@@ -176,19 +177,7 @@ impl LayaModels {
 
     async fn store(&self, model: &LayaModel, wording: &Wording) -> Result<(), Failure> {
         let document = wording.document(&model.namespace().unwrap_or_default());
-        match self
-            .documents(model)
-            .create(&PostParams::default(), &document)
-            .await
-        {
-            Ok(_) => Ok(()),
-            // Somebody was faster; the next pass looks at what is there.
-            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
-            Err(error) => {
-                let resource = format!("ControllerRevision {}", document.name_any());
-                Err(Failure::of("create", resource, &error))
-            }
-        }
+        stored::create(&self.documents(model), &document).await
     }
 
     /// Deletes the object, if it is still the one that was seen.

@@ -7,13 +7,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use api::field_manager;
-use api::group::{API_VERSION, Kind};
+use api::group::Kind;
 use api::kinds::LayaServer;
 use api::label;
 use backend::RevisionInputs;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use kube::core::ObjectMeta;
 use kube::runtime::watcher;
@@ -25,6 +24,7 @@ use super::action::document_name;
 use crate::merge::Change;
 use crate::probe::QuestionSet;
 use crate::queue::Key;
+use crate::stored;
 use crate::wording;
 
 /// A stored document, read.
@@ -309,47 +309,11 @@ fn revision_of(document: &StoredDocument, inputs: &RevisionInputs) -> Option<(Ke
 
 /// The document of a revision of a server.
 pub(super) fn document(server: &LayaServer, inputs: &RevisionInputs) -> ControllerRevision {
-    let name = server.name_any();
-    let namespace = server.namespace().unwrap_or_default();
-    let uid = server.uid().unwrap_or_default();
     let revision = inputs.revision();
-    let labels = [
-        (label::APP_NAME, label::APP),
-        (label::APP_INSTANCE, &name),
-        (label::PART_OF, label::RELAY),
-        (label::MANAGED_BY, field_manager::CONTROLLER),
-        (label::KIND, Kind::LayaServer.as_str()),
-        (label::NAMESPACE, &namespace),
-        (label::NAME, &name),
-        (label::UID, &uid),
-        (label::REVISION, &revision),
-    ];
-    let owner = OwnerReference {
-        api_version: API_VERSION.to_owned(),
-        kind: Kind::LayaServer.as_str().to_owned(),
-        name: name.clone(),
-        uid: uid.clone(),
-        controller: Some(true),
-        block_owner_deletion: Some(false),
-    };
-    ControllerRevision {
-        metadata: ObjectMeta {
-            name: Some(document_name(&name, &revision)),
-            namespace: Some(namespace.clone()),
-            labels: Some(
-                labels
-                    .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                    .into(),
-            ),
-            owner_references: Some(vec![owner]),
-            ..ObjectMeta::default()
-        },
-        // Cannot fail: it holds strings, numbers and structs only.
-        data: Some(RawExtension(
-            serde_json::to_value(inputs).unwrap_or_default(),
-        )),
-        revision: server.metadata.generation.unwrap_or(1),
-    }
+    let name = document_name(&server.name_any(), &revision);
+    // Cannot fail: it holds strings, numbers and structs only.
+    let held = serde_json::to_value(inputs).unwrap_or_default();
+    stored::of_revision(Kind::LayaServer, server, name, &revision, held)
 }
 
 #[cfg(test)]

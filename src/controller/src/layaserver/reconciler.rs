@@ -7,7 +7,7 @@ use api::group::Kind;
 use api::kinds::{Condition, LayaModel, LayaServer, LayaServerStatus, TrainingRun};
 use backend::{Backend, Observed as Seen, Owner};
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use kube::api::{DeleteParams, PostParams, Preconditions};
+use kube::api::PostParams;
 use kube::runtime::reflector::Store;
 use kube::{Api, Client, ResourceExt};
 
@@ -22,6 +22,7 @@ use crate::probe::{Prober, ReplicaProbe, ServerId};
 use crate::queue::Key;
 use crate::reconciler::{Observed, Plan, Reconciler, Seen as Evident};
 use crate::reports::RevisionReader;
+use crate::stored;
 use crate::watched::Watched;
 
 /// Reconciles servers.
@@ -167,22 +168,7 @@ impl LayaServers {
         name: &str,
         uid: &str,
     ) -> Result<(), Failure> {
-        let params = DeleteParams::default().preconditions(Preconditions {
-            uid: Some(uid.to_owned()),
-            resource_version: None,
-        });
-        match self.revisions(object).delete(name, &params).await {
-            Ok(_) => {}
-            // It is gone, or another one has its name: nothing of ours is left to remove.
-            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
-            Err(error) => {
-                return Err(Failure::of(
-                    "delete",
-                    format!("ControllerRevision {name}"),
-                    &error,
-                ));
-            }
-        }
+        stored::delete(&self.revisions(object), name, uid).await?;
         self.parts.documents.removed(&Key::of(object), uid);
         Ok(())
     }

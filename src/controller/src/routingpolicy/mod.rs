@@ -18,7 +18,6 @@ use api::group::Kind;
 use api::kinds::{Condition, RoutingPolicy, RoutingPolicyStatus};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::Api;
-use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::{Client, ResourceExt};
 
 pub use documents::{Document, Documents};
@@ -32,6 +31,7 @@ use crate::clock::Now;
 use crate::failure::Failure;
 use crate::queue::Key;
 use crate::reconciler::{Observed, Plan, Reconciler, Seen};
+use crate::stored;
 
 /// Reconciles policies.
 pub struct RoutingPolicies {
@@ -140,39 +140,9 @@ impl Reconciler for RoutingPolicies {
         let revisions = self.revisions(object);
         match action {
             Action::StoreRevision { revision } => {
-                let document = revision::document(object, revision);
-                let name = document.name_any();
-                match revisions.create(&PostParams::default(), &document).await {
-                    Ok(_) => Ok(()),
-                    // Somebody was faster; the next pass looks at what is there.
-                    Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
-                    Err(error) => Err(Failure::of(
-                        "create",
-                        format!("ControllerRevision {name}"),
-                        &error,
-                    )),
-                }
+                stored::create(&revisions, &revision::document(object, revision)).await
             }
-            Action::DeleteRevision { name, uid, .. } => {
-                let params = DeleteParams::default().preconditions(Preconditions {
-                    uid: Some(uid.clone()),
-                    resource_version: None,
-                });
-                match revisions.delete(name, &params).await {
-                    Ok(_) => Ok(()),
-                    // It is gone, or another one has its name: nothing of ours is left to remove.
-                    Err(kube::Error::Api(status))
-                        if status.is_not_found() || status.is_conflict() =>
-                    {
-                        Ok(())
-                    }
-                    Err(error) => Err(Failure::of(
-                        "delete",
-                        format!("ControllerRevision {name}"),
-                        &error,
-                    )),
-                }
-            }
+            Action::DeleteRevision { name, uid, .. } => stored::delete(&revisions, name, uid).await,
         }
     }
 

@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 
 use api::field_manager;
-use api::group::{API_VERSION, Kind};
+use api::group::Kind;
 use api::kinds::{RoutingPolicy, RoutingPolicySpec};
 use api::label;
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use kube::ResourceExt;
 use serde::Deserialize;
 
 use super::plan::Presence;
+use crate::stored;
 
 /// Digits of a revision.
 const REVISION_DIGITS: usize = 10;
@@ -34,43 +34,9 @@ pub fn document_name(policy: &str, revision: &str) -> String {
 
 /// The document of a policy's spec as it is.
 pub(super) fn document(policy: &RoutingPolicy, revision: &str) -> ControllerRevision {
-    let name = policy.name_any();
-    let namespace = policy.namespace().unwrap_or_default();
-    let uid = policy.uid().unwrap_or_default();
-    let labels = [
-        (label::APP_NAME, label::APP),
-        (label::APP_INSTANCE, &name),
-        (label::PART_OF, label::RELAY),
-        (label::MANAGED_BY, field_manager::CONTROLLER),
-        (label::KIND, Kind::RoutingPolicy.as_str()),
-        (label::NAMESPACE, &namespace),
-        (label::NAME, &name),
-        (label::UID, &uid),
-        (label::REVISION, revision),
-    ];
-    let owner = OwnerReference {
-        api_version: API_VERSION.to_owned(),
-        kind: Kind::RoutingPolicy.as_str().to_owned(),
-        name: name.clone(),
-        uid: uid.clone(),
-        controller: Some(true),
-        block_owner_deletion: Some(false),
-    };
-    ControllerRevision {
-        metadata: ObjectMeta {
-            name: Some(document_name(&name, revision)),
-            namespace: Some(namespace.clone()),
-            labels: Some(
-                labels
-                    .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                    .into(),
-            ),
-            owner_references: Some(vec![owner]),
-            ..ObjectMeta::default()
-        },
-        data: Some(RawExtension(policy.spec.tree())),
-        revision: policy.metadata.generation.unwrap_or(1),
-    }
+    let name = document_name(&policy.name_any(), revision);
+    let held = policy.spec.tree();
+    stored::of_revision(Kind::RoutingPolicy, policy, name, revision, held)
 }
 
 /// What a document of that name is to a policy.
