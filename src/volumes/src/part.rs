@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use laya::checkpoint::hex;
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use sha2::{Digest as _, Sha256};
 
 use crate::TaskError;
-use crate::digest::hex;
 use crate::error::SourceFault;
 use crate::layout::make_folder;
 use crate::request::SourceFile;

@@ -201,7 +201,8 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
 }
 
 /// Lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes
         .iter()

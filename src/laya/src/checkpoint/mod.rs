@@ -21,7 +21,7 @@ use crate::tokenizer::Tokenizer;
 
 pub use config::{AgentConfig, EncoderConfig, Reach, Temperatures};
 pub use error::{LoadError, LoadFailure, Mismatch};
-pub(crate) use folder::hex;
+pub use folder::hex;
 use folder::{Folder, MANIFEST, MAX_CONFIG_BYTES, MAX_TOKENIZER_BYTES};
 pub use folder::{OPTIONAL as OPTIONAL_FILES, REQUIRED as REQUIRED_FILES};
 pub use header::Dtype;

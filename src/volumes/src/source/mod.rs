@@ -202,7 +202,7 @@ pub(crate) fn read_manifest(
             TaskError::source(crate::SourceFault::Interrupted, MANIFEST, error.to_string())
         })?;
     }
-    let got = crate::digest::hex(&sha2::Sha256::digest(&bytes));
+    let got = laya::checkpoint::hex(&sha2::Sha256::digest(&bytes));
     if got != file.sha256 {
         return Err(TaskError::DigestMismatch {
             what: MANIFEST.to_owned(),

@@ -14,7 +14,7 @@ use super::client::{Client, Get};
 use super::reference::{Challenge, Reference};
 use super::{Opened, Origin, http, url};
 use crate::TaskError;
-use crate::digest::{hex, is_hex64};
+use crate::digest::is_hex64;
 use crate::error::SourceFault;
 use crate::request::{Credential, SourceFile};
 use crate::watch::Watch;
@@ -202,7 +202,7 @@ impl Origin for OciOrigin {
         let bytes = bytes.ok_or_else(|| TaskError::BadCheckpoint {
             why: format!("{WHAT} has more than {MAX_MANIFEST_BYTES} bytes"),
         })?;
-        let got = hex(&Sha256::digest(&bytes));
+        let got = laya::checkpoint::hex(&Sha256::digest(&bytes));
         if got != expected {
             return Err(TaskError::DigestMismatch {
                 what: WHAT.to_owned(),
