@@ -19,10 +19,15 @@ pub(crate) fn image() -> String {
     variable("RELAY_LAYA_IMAGE")
 }
 
+/// Address of the engine under test.
+pub(crate) fn host() -> String {
+    variable("DOCKER_HOST")
+}
+
 /// Runs the client.
 pub(crate) fn docker(arguments: &[&str]) -> Output {
     Command::new("docker")
-        .env("DOCKER_HOST", variable("DOCKER_HOST"))
+        .env("DOCKER_HOST", host())
         .args(arguments)
         .output()
         .unwrap()

@@ -1,75 +1,9 @@
 //! `relayctl up` and `down` with the real `relayd`: an empty machine, a second start, a crash, two at once, and a policy that
 //! is edited.
 
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
-use serde_json::Value;
-
-use crate::programs::{Ended, Home, program, run, until};
-
-/// A machine whose daemon ends with the test.
-struct Machine {
-    home: Home,
-}
-
-impl Machine {
-    fn new() -> Self {
-        Self { home: Home::new() }
-    }
-
-    fn folder(&self) -> PathBuf {
-        self.home.path().join("relay")
-    }
-
-    fn command(&self, name: &str, arguments: &[&str]) -> Command {
-        let mut command = Command::new(program(name));
-        command
-            .env_clear()
-            .env("HOME", self.home.path())
-            .env("RELAY_HOME", self.folder())
-            // Nothing that other tests or this machine have.
-            .env("RELAYD_LISTEN", "127.0.0.1:0")
-            .env("RELAYD_ADMIN_LISTEN", "127.0.0.1:0")
-            .env("RELAYD_DAEMON_PORT", "0")
-            .env("KUBECONFIG", self.home.path().join("kubeconfig"))
-            .args(arguments)
-            .stdin(Stdio::null());
-        command
-    }
-
-    fn relayctl(&self, arguments: &[&str]) -> Ended {
-        run(&mut self.command("relayctl", arguments))
-    }
-
-    fn endpoint(&self) -> Option<Value> {
-        let text = std::fs::read_to_string(self.folder().join("daemon/endpoint.json")).ok()?;
-        serde_json::from_str(&text).ok()
-    }
-
-    fn pid(&self) -> i32 {
-        let endpoint = self.endpoint().unwrap();
-        i32::try_from(endpoint["pid"].as_i64().unwrap()).unwrap()
-    }
-
-    fn signal(&self, signal: rustix::process::Signal) {
-        let pid = rustix::process::Pid::from_raw(self.pid()).unwrap();
-        rustix::process::kill_process(pid, signal).unwrap();
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        if self.endpoint().is_some() {
-            let _ = self.relayctl(&["down"]);
-        }
-    }
-}
-
-fn is_gone(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.is_empty() || stat.contains(") Z ")
-}
+use crate::programs::{Machine, is_gone, run, until};
 
 #[test]
 fn an_empty_machine_comes_up_and_goes_down() {

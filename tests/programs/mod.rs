@@ -6,6 +6,7 @@
 mod home;
 mod http;
 mod laya;
+mod machine;
 mod process;
 mod router;
 mod teach;
@@ -20,6 +21,7 @@ use serde_json::Value;
 pub(crate) use home::Home;
 pub(crate) use http::{Answer, Http};
 pub(crate) use laya::{Laya, checkpoint};
+pub(crate) use machine::{Machine, is_gone};
 pub(crate) use process::{Ended, Running, read, run};
 pub(crate) use router::Router;
 pub(crate) use teach::{labels, teach};

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -109,8 +110,20 @@ impl From<io::Error> for LoadError {
 ///
 /// # Errors
 /// When the load cannot be put on the server, or a request was not answered with 200.
-pub(crate) fn print(url: &str, rate: u32, seconds: u32, connections: usize) -> Result<(), String> {
-    let report = run(url, rate, seconds, connections).map_err(|error| error.to_string())?;
+pub(crate) fn print(
+    url: &str,
+    body: Option<&Path>,
+    rate: u32,
+    seconds: u32,
+    connections: usize,
+) -> Result<(), String> {
+    let mut target = Target::parse(url).map_err(|error| error.to_string())?;
+    if let Some(file) = body {
+        let read = std::fs::read(file);
+        let read = read.map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        target.body = Some(Bytes::from(read));
+    }
+    let report = run(&target, rate, seconds, connections).map_err(|error| error.to_string())?;
     println!("{report}");
     match report.errors {
         0 => Ok(()),
@@ -132,10 +145,19 @@ struct Answer {
     latency: Duration,
 }
 
+impl Answer {
+    /// Whether its client went without (control-plane 19): there is one address here, so nothing is tried again.
+    fn is_lost(self) -> bool {
+        self.status != 200 || self.latency > DEADLINE
+    }
+}
+
 #[derive(Debug, Clone)]
 struct Target {
     uri: Uri,
     authority: String,
+    /// What is sent each time; without, a decision about one of [`REQUESTS`] is asked for.
+    body: Option<Bytes>,
 }
 
 impl Target {
@@ -145,16 +167,22 @@ impl Target {
         let authority = uri.authority().map(ToString::to_string).ok_or_else(bad)?;
         let usable = uri.scheme_str() == Some("http") && uri.port_u16().is_some();
         if usable {
-            Ok(Self { uri, authority })
+            Ok(Self {
+                uri,
+                authority,
+                body: None,
+            })
         } else {
             Err(bad())
         }
     }
 
     fn request(&self, number: usize) -> Request<Full<Bytes>> {
-        let text = REQUESTS[number % REQUESTS.len()];
-        let body = serde_json::json!({ "request": text }).to_string();
-        let mut request = Request::new(Full::new(Bytes::from(body)));
+        let body = self.body.clone().unwrap_or_else(|| {
+            let text = REQUESTS[number % REQUESTS.len()];
+            Bytes::from(serde_json::json!({ "request": text }).to_string())
+        });
+        let mut request = Request::new(Full::new(body));
         *request.method_mut() = hyper::Method::POST;
         *request.uri_mut() = self
             .uri
@@ -176,14 +204,8 @@ impl Target {
 /// over each connection first and is not counted.
 ///
 /// # Errors
-/// When the address is wrong, or the server cannot be reached for the warm-up.
-pub(crate) fn run(
-    url: &str,
-    rate: u32,
-    seconds: u32,
-    connections: usize,
-) -> Result<Report, LoadError> {
-    let target = Target::parse(url)?;
+/// When the server cannot be reached for the warm-up.
+fn run(target: &Target, rate: u32, seconds: u32, connections: usize) -> Result<Report, LoadError> {
     let total = rate as usize * seconds as usize;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -193,7 +215,7 @@ pub(crate) fn run(
     let answers = runtime.block_on(async {
         let mut workers = Vec::new();
         for _ in 0..connections.max(1) {
-            let mut connection = Connection::warm(&target).await?;
+            let mut connection = Connection::warm(target).await?;
             let queue = queue.clone();
             workers.push(tokio::spawn(async move { connection.work(&queue).await }));
         }
@@ -310,7 +332,7 @@ fn report(answers: &[Answer], elapsed: Duration) -> Report {
     let at = |share: f64| percentile(&latencies, share);
     Report {
         requests: answers.len(),
-        errors: answers.iter().filter(|answer| answer.status != 200).count(),
+        errors: answers.iter().filter(|answer| answer.is_lost()).count(),
         statuses,
         p50: at(0.50),
         p99: at(0.99),
@@ -399,7 +421,8 @@ mod tests {
     #[test]
     fn a_stall_is_seen_by_every_request_it_kept_waiting() {
         let stall = Duration::from_millis(500);
-        let report = run(&stalling_server(stall), 100, 1, 1).unwrap();
+        let target = Target::parse(&stalling_server(stall)).unwrap();
+        let report = run(&target, 100, 1, 1).unwrap();
         assert_eq!((report.requests, report.errors), (100, 0), "{report}");
         // 100/s and half a second: about 50 requests waited. A closed loop would have seen one, beyond its p99.
         assert!(report.max >= stall && report.p99 >= stall / 2, "{report}");

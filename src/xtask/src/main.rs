@@ -64,6 +64,9 @@ enum Task {
     Load {
         /// For example http://127.0.0.1:8737/v1/route
         url: String,
+        /// File with the body of each request, for other paths than `/v1/route`.
+        #[arg(long)]
+        body: Option<PathBuf>,
         /// Requests a second.
         #[arg(long, default_value_t = 1000)]
         rate: u32,
@@ -114,10 +117,11 @@ fn main() -> ExitCode {
         Task::Shell { folder } => shell::run(&command::root().join(folder)),
         Task::Load {
             url,
+            body,
             rate,
             seconds,
             connections,
-        } => load::print(&url, rate, seconds, connections),
+        } => load::print(&url, body.as_deref(), rate, seconds, connections),
         Task::Overhead {
             server,
             router,
