@@ -4,6 +4,7 @@ use std::process::Command;
 
 use crate::command::{cargo, output, root, run};
 use crate::deps;
+use crate::faults;
 use crate::image;
 use crate::kubernetes;
 use crate::reference;
@@ -19,6 +20,7 @@ const SEED: &str = "PROPTEST_RNG_SEED";
 /// third-party crates, and so another build of all of them.
 pub(crate) fn run_all() -> Result<(), String> {
     deps::run()?;
+    faults::check()?;
     run(cargo().args(["fmt", "--all", "--check"]))?;
     run(whole("clippy").args(["--all-targets", "--", "-D", "warnings"]))?;
     // The smallest program alone, so that a feature it does not name is missed.

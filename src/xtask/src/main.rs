@@ -5,6 +5,7 @@ mod checks;
 mod command;
 mod crds;
 mod deps;
+mod faults;
 mod image;
 mod kubernetes;
 mod load;
@@ -42,6 +43,12 @@ enum Task {
     /// Writes the CRDs of the five kinds to `crds`.
     Crds {
         /// Compare with what is committed instead; fails when something is old.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Writes `docs/faults.md`: which tests inject which fault.
+    Faults {
+        /// Compare with what is committed instead; fails when it is old or a fault has no test.
         #[arg(long)]
         check: bool,
     },
@@ -107,6 +114,8 @@ fn main() -> ExitCode {
     let Arguments { task } = Arguments::parse();
     let result = match task {
         Task::Test => checks::run_all(),
+        Task::Faults { check: true } => faults::check(),
+        Task::Faults { check: false } => faults::write(),
         Task::Docs { check: true } => reference::check(),
         Task::Docs { check: false } => reference::write(),
         Task::Crds { check: true } => crds::check(),
