@@ -200,7 +200,8 @@ pub struct ServerSpec {
     pub image_id: Option<String>,
     /// `spec.rollout.drainSeconds`: the grace of a stop by hand.
     pub drain_seconds: u32,
-    /// Whether a GPU is to be asked for now: device `Cuda`, or `Auto` after a passed check.
+    /// Whether a GPU is to be asked for now: device `Cuda`, or `Auto` after a check that named its memory. Docker adds what
+    /// it knows of `Auto` itself.
     pub wants_gpu: bool,
 }
 

@@ -13,6 +13,7 @@ use bollard::query_parameters::{
 use super::drain::drain;
 use super::engine::{CHANGE, refused};
 use super::error::start_reason;
+use super::gpu::Checked;
 use super::labels::{self, Identity};
 use super::map::{self, Seen, compare};
 use super::memory::UnderWay;
@@ -106,10 +107,7 @@ impl Docker {
             return Ok(());
         }
         let seen = match inner.named(&name, owner).await? {
-            Named::Nothing => {
-                let body = renderer.server(owner, server, ordinal);
-                return inner.create_and_start(&name, body).await;
-            }
+            Named::Nothing => return self.make(owner, server, ordinal, &name).await,
             Named::Ours(seen) => seen,
         };
         if compare(&renderer, &seen, Some(server)).differs() {
@@ -121,9 +119,12 @@ impl Docker {
             RunState::Stopping => Ok(()),
             // One that does not run is made from what is wanted now: without a GPU, perhaps, that it could not get.
             RunState::Created | RunState::Exited => {
-                let wanted = renderer.server(owner, server, ordinal);
+                let Some(server) = self.on_device(owner, server).await? else {
+                    return Ok(());
+                };
+                let wanted = renderer.server(owner, &server, ordinal);
                 if map::outdated(&seen, &wanted) {
-                    return self.replace(owner, server, ordinal, &seen).await;
+                    return self.replace(owner, &server, ordinal, &seen).await;
                 }
                 inner.start(&name).await
             }
@@ -140,12 +141,24 @@ impl Docker {
         let renderer = inner.renderer();
         let name = renderer.instance.server(owner, &server.revision, ordinal);
         match inner.named(&name, owner).await? {
-            Named::Nothing => {
-                let body = renderer.server(owner, server, ordinal);
-                inner.create_and_start(&name, body).await
-            }
+            Named::Nothing => self.make(owner, server, ordinal, &name).await,
             Named::Ours(seen) => self.replace(owner, server, ordinal, &seen).await,
         }
+    }
+
+    /// A replica that is not there, unless a check of the GPU is under way: the next pass makes it then.
+    async fn make(
+        &self,
+        owner: &Owner,
+        server: &ServerSpec,
+        ordinal: u32,
+        name: &str,
+    ) -> Result<(), BackendError> {
+        let Some(server) = self.on_device(owner, server).await? else {
+            return Ok(());
+        };
+        let body = self.inner.renderer().server(owner, &server, ordinal);
+        self.inner.create_and_start(name, body).await
     }
 
     /// Another one in place of this one; in the background where this one still serves.
@@ -157,7 +170,9 @@ impl Docker {
         seen: &Seen,
     ) -> Result<(), BackendError> {
         let inner = &self.inner;
-        let body = inner.renderer().server(owner, server, ordinal);
+        let had_gpu = seen.made_from().is_some_and(|spec| spec.wants_gpu);
+        let server = self.on_device_as_before(server, had_gpu).await?;
+        let body = inner.renderer().server(owner, &server, ordinal);
         let name = seen.name().to_owned();
         if seen.state() == RunState::Running {
             let after = After::Replace(Box::new(body));
@@ -363,7 +378,7 @@ impl Inner {
             Ok(()) | Err((304, _)) => Ok(()),
             Err((status, message)) => {
                 if start_reason(&message) == Some(Reason::GpuUnavailable) {
-                    self.memory.remember_gpu(0, Duration::ZERO);
+                    self.memory.remember_gpu(Checked::Absent, Duration::ZERO);
                 }
                 Err(refused(&what, status, map::message(&message)))
             }

@@ -10,6 +10,7 @@ use bollard::errors::Error;
 use bollard::{API_DEFAULT_VERSION, Docker};
 
 use super::error::{CallError, chain};
+use super::gpu;
 use super::render::GpuRequests;
 use crate::BackendError;
 
@@ -30,6 +31,8 @@ pub struct Facts {
     pub api: String,
     /// How it is asked for GPUs.
     pub gpu: GpuRequests,
+    /// Whether it could have one: without a sign nothing is tried.
+    pub gpu_signs: bool,
     /// `linux/amd64`.
     pub platform: String,
     /// Bytes of memory it has.
@@ -111,7 +114,8 @@ impl Engine {
             .iter()
             .flatten()
             .any(|component| component.name.starts_with("Podman"));
-        let kernel = info.kernel_version.unwrap_or_default();
+        let kernel = info.kernel_version.clone().unwrap_or_default();
+        let local = self.address.starts_with("unix://") && is_our_kernel(&kernel);
         Ok(Live {
             facts: Facts {
                 api: docker.client_version().to_string(),
@@ -127,7 +131,8 @@ impl Engine {
                     version.arch.unwrap_or_default()
                 ),
                 memory_bytes: u64::try_from(info.mem_total.unwrap_or_default()).unwrap_or_default(),
-                local: self.address.starts_with("unix://") && is_our_kernel(&kernel),
+                gpu_signs: gpu::has_signs(&info, local && gpu::driver_here()),
+                local,
             },
             docker,
             since: Instant::now(),

@@ -214,7 +214,8 @@ pub(super) fn run_state(state: Option<&ContainerState>) -> RunState {
     }
 }
 
-fn exit_code(state: Option<&ContainerState>) -> Option<i32> {
+/// How a container ended.
+pub(super) fn exit_code(state: Option<&ContainerState>) -> Option<i32> {
     i32::try_from(state?.exit_code?).ok()
 }
 

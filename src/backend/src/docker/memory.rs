@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::gpu::Checked;
 use crate::task_protocol::Said;
 
 /// Entries of each kind.
@@ -17,7 +18,7 @@ pub(super) struct Memory {
     ended: Mutex<BTreeMap<String, Arc<Said>>>,
     limits: Mutex<BTreeMap<String, u64>>,
     exits: Mutex<BTreeMap<String, i32>>,
-    gpu: Mutex<Option<(Instant, u64)>>,
+    gpu: Mutex<Option<(Instant, Checked)>>,
     under_way: Arc<Mutex<BTreeSet<String>>>,
 }
 
@@ -62,21 +63,20 @@ impl Memory {
         remember(&self.exits, id, code);
     }
 
-    /// Bytes of the GPU that a check found, while it counts. What was found before `since` is of another life of the
-    /// engine.
-    pub(super) fn gpu(&self, since: Instant) -> Option<u64> {
-        let (at, bytes) = (*lock(&self.gpu))?;
-        (at >= since && at.elapsed() < GPU_CHECK).then_some(bytes)
+    /// What the last GPU check found, while it counts. What was found before `since` is of another life of the engine.
+    pub(super) fn gpu(&self, since: Instant) -> Option<Checked> {
+        let (at, checked) = (*lock(&self.gpu))?;
+        (at >= since && at.elapsed() < GPU_CHECK).then_some(checked)
     }
 
-    /// A check, or a start that failed for want of one, said so `age` ago.
-    pub(super) fn remember_gpu(&self, bytes: u64, age: Duration) {
+    /// A check, or a start that failed for want of a GPU, said so `age` ago.
+    pub(super) fn remember_gpu(&self, checked: Checked, age: Duration) {
         let Some(at) = Instant::now().checked_sub(age) else {
             return;
         };
         let mut gpu = lock(&self.gpu);
         if gpu.is_none_or(|(known, _)| known <= at) {
-            *gpu = Some((at, bytes));
+            *gpu = Some((at, checked));
         }
     }
 
@@ -116,15 +116,14 @@ mod tests {
     fn a_gpu_check_counts_for_ten_minutes_and_one_connection() {
         let memory = Memory::default();
         let since = Instant::now();
+        let found = Checked::Present {
+            memory_bytes: Some(8 << 30),
+        };
         assert_eq!(memory.gpu(since), None);
-        memory.remember_gpu(8 << 30, Duration::ZERO);
-        assert_eq!(memory.gpu(since), Some(8 << 30));
-        memory.remember_gpu(0, Duration::from_secs(60));
-        assert_eq!(
-            memory.gpu(since),
-            Some(8 << 30),
-            "an older one says nothing"
-        );
+        memory.remember_gpu(found, Duration::ZERO);
+        assert_eq!(memory.gpu(since), Some(found));
+        memory.remember_gpu(Checked::Absent, Duration::from_secs(60));
+        assert_eq!(memory.gpu(since), Some(found), "an older one says nothing");
         assert_eq!(
             memory.gpu(Instant::now()),
             None,

@@ -10,6 +10,7 @@ mod drain;
 mod engine;
 mod error;
 mod events;
+mod gpu;
 mod import;
 mod labels;
 mod logs;

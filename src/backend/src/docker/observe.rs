@@ -15,6 +15,7 @@ use jiff::Timestamp;
 
 use super::Inner;
 use super::engine::LOOK;
+use super::gpu;
 use super::labels::{self, Identity};
 use super::map::{self, Seen};
 use super::render::WORK;
@@ -171,7 +172,8 @@ impl Inner {
             self.room(&all, live.facts.memory_bytes, live.facts.local)
                 .await?,
         );
-        observed.gpu_memory_bytes = self.memory.gpu(live.since);
+        let checked = self.memory.gpu(live.since);
+        observed.gpu_memory_bytes = checked.and_then(gpu::Checked::memory_bytes);
         Ok(observed)
     }
 
@@ -293,23 +295,14 @@ impl Inner {
             .and_then(result_file))
     }
 
-    /// What a GPU check found: the bytes it names, or none.
+    /// What a GPU check found that ended. One that could not start told its starter.
     fn learn_gpu(&self, task: &TaskSeen) {
-        let failed = task
-            .waiting
-            .as_ref()
-            .is_some_and(|waiting| waiting.reason == Reason::GpuUnavailable);
-        let at = task.finished_at.or(failed.then(Timestamp::now));
+        let at = task.finished_at.filter(|_| task.waiting.is_none());
         let Some(at) = at else { return };
-        let passed = task.exit_code == Some(0);
-        let bytes = task
-            .result
-            .as_ref()
-            .filter(|result| passed && result["ok"] == true)
-            .and_then(|result| result["memoryBytes"].as_u64());
+        let checked = gpu::judge(task.exit_code, task.result.as_ref());
         let age = Timestamp::now().duration_since(at);
         let age = Duration::try_from(age).unwrap_or_default();
-        self.memory.remember_gpu(bytes.unwrap_or_default(), age);
+        self.memory.remember_gpu(checked, age);
     }
 
     async fn add_strangers(

@@ -461,6 +461,7 @@ mod tests {
             version: String::new(),
             api: String::new(),
             gpu: GpuRequests::Capability,
+            gpu_signs: false,
             platform: "linux/amd64".to_owned(),
             memory_bytes: 0,
             local: true,

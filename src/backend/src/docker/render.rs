@@ -269,7 +269,8 @@ fn restart(name: RestartPolicyNameEnum) -> Option<RestartPolicy> {
     })
 }
 
-fn image_of(server: &ServerSpec) -> String {
+/// The id where it is known, else the name.
+pub(super) fn image_of(server: &ServerSpec) -> String {
     let id = server.image_id.as_ref();
     id.unwrap_or(&server.inputs.image).clone()
 }

@@ -10,7 +10,7 @@ use bollard::models::{
 use serde::Serialize;
 
 use super::super::compare::{Depth, tampered};
-use super::super::map;
+use super::super::{gpu, map};
 use super::*;
 use crate::{RENDER_VERSION, RevisionInputs, StagedFile, TaskArguments, TaskKey};
 
@@ -191,6 +191,12 @@ fn tasks() {
     golden(
         "task-train",
         &renderer().task(&nightly, &train, "trainer:1"),
+    );
+    let main = owner(Kind::LayaServer, "main");
+    let check = gpu::check(&server());
+    golden(
+        "task-gpu-check",
+        &renderer().task(&main, &check, &check.image),
     );
 }
 

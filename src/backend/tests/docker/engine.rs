@@ -3,21 +3,37 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::harness::{docker_at, fault_image, host};
 
 /// An engine with its own folder, bridge and socket. It is stopped and its folder removed with the test.
 pub(crate) struct Engine {
     folder: tempfile::TempDir,
+    /// What it is called with.
+    flags: String,
+    /// Tells it from others, of this process and of those beside it.
+    number: u32,
     /// What ran in containers when the engine was killed, and runs on without it.
     orphans: Mutex<Vec<u32>>,
 }
 
+/// Engines of this process so far.
+static STARTED: AtomicU32 = AtomicU32::new(0);
+
 impl Engine {
     /// Starts it, with the fault image.
     pub(crate) fn start() -> Self {
+        Self::start_with("")
+    }
+
+    /// The same, with flags of the engine beside those it needs.
+    pub(crate) fn start_with(flags: &str) -> Self {
+        let before = STARTED.fetch_add(1, Ordering::Relaxed);
         let engine = Self {
             folder: tempfile::tempdir().unwrap(),
+            flags: format!("--iptables=false --ip6tables=false {flags}"),
+            number: (std::process::id() + before) % 200,
             orphans: Mutex::default(),
         };
         engine.up();
@@ -68,13 +84,13 @@ impl Engine {
 
     fn script(&self, word: &str) {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/engines/docker.sh");
-        let number = std::process::id() % 200;
+        let number = self.number;
         let output = Command::new(script)
             .arg(word)
             .env("RELAY_ENGINES", self.folder.path())
             .env("RELAY_ENGINE_BRIDGE", format!("relaytest{}", number + 1))
             .env("RELAY_ENGINE_SUBNET", format!("172.30.{number}.1/24"))
-            .env("RELAY_ENGINE_FLAGS", "--iptables=false --ip6tables=false")
+            .env("RELAY_ENGINE_FLAGS", &self.flags)
             .output()
             .unwrap();
         let err = String::from_utf8_lossy(&output.stderr);

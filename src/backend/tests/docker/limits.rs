@@ -8,6 +8,7 @@ use api::label::Task;
 use api::reason::Reason;
 use backend::{Action, RunState, VolumeRole, Writes};
 
+use crate::engine::Engine;
 use crate::harness::{Run, ensure, fault_image, owner, server, task};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,6 +117,55 @@ async fn what_a_gpu_check_found_is_kept() {
     run.done(&main, Action::DeleteTask { task: check.key })
         .await;
     assert_eq!(run.observe(&main).await.gpu_memory_bytes, Some(8 << 30));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the Docker Engine and the image that `cargo xtask test` makes"]
+async fn device_auto_is_checked_once_where_there_are_signs_of_a_gpu() {
+    // A runtime of that name, and no driver behind it: the engine could have a GPU, and has none.
+    let engine = Engine::start_with("--add-runtime nvidia=runc");
+    let run = Run::at(&engine.host(), |options| options).await;
+    let main = owner(Kind::LayaServer, "main");
+    run.with_models(&main).await;
+    assert!(run.docker.facts().unwrap().gpu_signs);
+    let spec = server(&fault_image(), "64Mi");
+    run.done(&main, ensure(&spec, &[0])).await;
+    run.server(&main, 0, |server| server.state == RunState::Running)
+        .await;
+    let seen = run.observe(&main).await;
+    assert_eq!(seen.gpu_memory_bytes, Some(0), "there is none");
+    assert!(seen.tasks.is_empty(), "the check is gone: {:?}", seen.tasks);
+    let made = "{{.Action}} {{.Actor.Attributes.name}}";
+    let events = run.told(&[
+        "events",
+        "--since",
+        "10m",
+        "--until",
+        "0s",
+        "--filter",
+        "event=create",
+        "--format",
+        made,
+    ]);
+    let checks = || events.lines().filter(|line| line.contains("gpu-check"));
+    assert_eq!(checks().count(), 1, "{events}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the Docker Engine and the image that `cargo xtask test` makes"]
+async fn device_auto_is_not_checked_without_a_sign_of_a_gpu() {
+    let run = Run::new().await;
+    let main = owner(Kind::LayaServer, "main");
+    run.with_models(&main).await;
+    if run.docker.facts().unwrap().gpu_signs {
+        eprintln!("skipped: this machine has the driver of a GPU");
+        return;
+    }
+    let spec = server(&fault_image(), "64Mi");
+    run.done(&main, ensure(&spec, &[0])).await;
+    run.server(&main, 0, |server| server.state == RunState::Running)
+        .await;
+    assert_eq!(run.observe(&main).await.gpu_memory_bytes, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
