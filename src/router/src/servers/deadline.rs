@@ -35,18 +35,23 @@ impl Deadline {
         self.ends.saturating_duration_since(now)
     }
 
-    /// Until when the first of several servers may take, so that one that hangs leaves enough for a second: two thirds of
-    /// the whole, which leaves the 30 % with some room. All of it where more than that is gone already.
+    /// Until when the first of several servers may take.
     pub(super) fn first_try_ends(&self, now: Instant) -> Instant {
-        let whole = self.ends.saturating_duration_since(self.began);
-        let ends = self.began + whole * 2 / 3;
-        if now < ends { ends } else { self.ends }
+        first_try_ends(self.began, self.ends, now)
     }
 
     /// Whether a second server may be asked: at least 30 % is left.
     pub(super) fn allows_second(&self, now: Instant) -> bool {
         allows_second(self.began, self.ends, now)
     }
+}
+
+/// Until when the first of several servers may take, so that one that hangs leaves enough for a second: two thirds of the
+/// whole, which leaves the 30 % with some room. All of it where more than that is gone already.
+pub(super) fn first_try_ends(began: Instant, ends: Instant, now: Instant) -> Instant {
+    let whole = ends.saturating_duration_since(began);
+    let first = began + whole * 2 / 3;
+    if now < first { first } else { ends }
 }
 
 /// Whether at least 30 % of the time between two moments is left.

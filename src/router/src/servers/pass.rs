@@ -22,11 +22,11 @@ use tokio::time::Sleep;
 
 use super::ask::{is_draining, millis_until, wants_later};
 use super::breaker::Weight;
-use super::deadline::allows_second;
+use super::deadline::{allows_second, first_try_ends};
 use super::revision::Ended;
 use super::server::{Admitted, Closed};
 use super::standing::Serves;
-use super::table::Table;
+use super::table::{Entry, Table};
 use super::upstream::{Call, CallError};
 use super::{CHECKPOINT, CONTRACT, DEADLINE_MS, SYSTEM_ONE, SYSTEM_ONE_BATCH, Servers, TRUNCATED};
 
@@ -193,8 +193,6 @@ enum Lost {
     Elsewhere(Response),
     /// The same, and it was never asked: it drains.
     Draining(Response),
-    /// Nobody can any more.
-    Late,
 }
 
 impl Passing {
@@ -203,7 +201,8 @@ impl Passing {
         let mut refusal = none_serves();
         let mut first: Option<Option<String>> = None;
         let mut tries = 0;
-        for entry in table.order(id) {
+        let order = table.order(id);
+        for (at, entry) in order.iter().enumerate() {
             let Some(serves) = entry.server.serves() else {
                 continue;
             };
@@ -224,9 +223,14 @@ impl Passing {
                 Err(Closed::Busy | Closed::Open) => continue,
             };
             first.get_or_insert_with(|| serves.known_contract.clone());
-            match self.once(admitted, &serves, table).await {
+            let mut rest = order.iter().skip(at + 1);
+            let until = if tries == 0 && rest.any(|next| stands_in(next, &serves, now)) {
+                first_try_ends(self.began, self.deadline, now)
+            } else {
+                self.deadline
+            };
+            match self.once(admitted, &serves, table, until).await {
                 Ok(response) => return response,
-                Err(Lost::Late) => return expired(),
                 Err(Lost::Draining(response)) => refusal = response,
                 Err(Lost::Elsewhere(response)) => {
                     refusal = response;
@@ -245,19 +249,20 @@ impl Passing {
         mut admitted: Admitted,
         serves: &Serves,
         table: &Table,
+        until: Instant,
     ) -> Result<Response, Lost> {
         if !self.says_otherwise {
-            let left = millis_until(self.deadline);
+            let left = millis_until(until);
             self.call.headers.insert(DEADLINE_MS, left);
         }
         let server = admitted.server().clone();
-        let response = match server.line.send(&self.call, self.deadline).await {
+        let response = match server.line.send(&self.call, until).await {
             Ok(response) => response,
             Err(CallError::Deadline) => {
                 if self.is_ours {
                     admitted.failed(Ended::TimedOut, Weight::Whole);
                 }
-                return Err(Lost::Late);
+                return Err(Lost::Elsewhere(expired()));
             }
             Err(error) => {
                 admitted.failed(Ended::Failed, Weight::Whole);
@@ -271,11 +276,14 @@ impl Passing {
                 return Err(Lost::Elsewhere(none_serves()));
             }
         };
-        let (response, drains) = known_drain(response, self.deadline).await;
+        let (response, drains) = known_drain(response, until).await;
         let status = response.status();
-        let too_much = matches!(
+        // Too much to do, or too late for the time it had: another one may do better.
+        let elsewhere = matches!(
             status,
-            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+            StatusCode::TOO_MANY_REQUESTS
+                | StatusCode::SERVICE_UNAVAILABLE
+                | StatusCode::GATEWAY_TIMEOUT
         );
         let later = wants_later(status.as_u16(), response.headers());
         match said(status, later, self.is_ours && !self.says_otherwise) {
@@ -290,12 +298,19 @@ impl Passing {
         let answer = told(response, &version, is_match, admitted, self.deadline);
         if drains {
             Err(Lost::Draining(answer))
-        } else if too_much {
+        } else if elsewhere {
             Err(Lost::Elsewhere(answer))
         } else {
             Ok(answer)
         }
     }
+}
+
+/// Whether a server may be asked when the one that serves this is lost.
+fn stands_in(entry: &Entry, serves: &Serves, now: Instant) -> bool {
+    let other = entry.server.serves();
+    other.is_some_and(|other| other.known_contract == serves.known_contract)
+        && entry.server.is_usable(now)
 }
 
 /// An answer, and whether it is that of a server that drains, for which a short body must be read.

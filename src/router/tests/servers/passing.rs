@@ -314,6 +314,64 @@ async fn a_server_lost_before_it_answers_is_replaced_once_by_one_of_its_contract
 }
 
 #[tokio::test]
+async fn a_server_that_takes_too_long_leaves_time_for_another_one_of_its_contract() {
+    let millis = Duration::from_millis;
+    let other = Says::original();
+    for (name, fault, second, expected) in [
+        ("it hangs", Fault::HangBeforeHead, Says::relay(), 200),
+        (
+            "it is slow",
+            Fault::Latency(millis(1200)),
+            Says::relay(),
+            200,
+        ),
+        (
+            "it says that it was too late",
+            Fault::Status(504, None),
+            Says::relay(),
+            200,
+        ),
+        (
+            "there is no other of its contract, so it has all the time",
+            Fault::Latency(millis(1200)),
+            other.clone(),
+            200,
+        ),
+        (
+            "it hangs, and there is no other of its contract",
+            Fault::HangBeforeHead,
+            other,
+            504,
+        ),
+    ] {
+        let (slow, spare) = (
+            FakeLaya::start(Says::relay()).await,
+            FakeLaya::start(second).await,
+        );
+        let mut last = target("spare", &spare);
+        last.weight = 0;
+        let behind = Behind::new(vec![target("slow", &slow), last], 5).await;
+        until("both are known", || spare.connections() == 1).await;
+        tokio::time::sleep(millis(50)).await;
+        slow.fail(fault);
+        let deadline = [("x-laya-deadline-ms", "1500")];
+        let begun = Instant::now();
+        let (status, headers, _) =
+            post(&behind.app().await, "/v1/systemone", &deadline, BODY).await;
+        assert_eq!(status, expected, "{name}");
+        assert!(begun.elapsed() < millis(4000), "{name}");
+        if spare.calls() > 0 {
+            assert_eq!(
+                text(&headers, "x-relay-model-version").as_deref(),
+                Some("spare"),
+                "{name}"
+            );
+        }
+        assert!(!behind.is_open("slow"), "{name}: the deadline was short");
+    }
+}
+
+#[tokio::test]
 async fn a_router_without_a_model_still_decides() {
     let behind = Behind::unready(Vec::new(), 1);
     assert_eq!(behind.state(), ServingState::RulesOnly);
