@@ -5,6 +5,7 @@ pub mod answers;
 pub mod contract;
 pub mod json;
 pub mod labels;
+pub mod probe;
 mod relay_contract;
 pub mod vocabulary;
 pub mod wire;

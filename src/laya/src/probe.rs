@@ -4,6 +4,7 @@
 
 use decision::contract::Kind;
 use decision::json::{Value, read};
+use decision::probe::REQUESTS;
 use decision::wire::{Answer, Outcome, Question, check_questions};
 
 use crate::checkpoint::{Checkpoint, ProbeAnswer};
@@ -15,16 +16,8 @@ const PROBABILITY_BOUND: f64 = 0.02;
 /// How far probabilities may sum from 1.
 const SUM_BOUND: f64 = 0.001;
 
-/// Requests for checkpoints without recorded probes, the shortest first: as different as requests get.
-const STATES: [&str; 6] = [
-    "Rename the variable x to count.",
-    "Fix the failing unit test in the date parser.",
-    "What does this function return when the list is empty?",
-    "Delete every customer record from the production database.",
-    "Design an architecture that serves ten regions without downtime.",
-    "The invoice was charged twice, please refund the duplicate today.",
-];
-/// How many of them a checkpoint without a contract is asked: two tell whether the head looks at what it is given.
+/// How many of the built-in requests a checkpoint without a contract is asked: two tell whether the head looks at what it
+/// is given.
 const WITHOUT_CONTRACT: usize = 2;
 
 /// One question of each type, for checkpoints that name no contract.
@@ -115,7 +108,7 @@ pub fn probe(engine: &Engine, checkpoint: &Checkpoint) -> Result<(), ProbeFailur
     let questions = probe_questions(checkpoint)?;
     let recorded = &checkpoint.info().probes;
     let states: Vec<Value> = if recorded.is_empty() {
-        STATES.iter().map(|text| Value::from(*text)).collect()
+        REQUESTS.iter().map(|text| Value::from(*text)).collect()
     } else {
         recorded
             .iter()

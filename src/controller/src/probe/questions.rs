@@ -6,19 +6,9 @@ use std::sync::{Arc, LazyLock};
 
 use decision::contract::Question;
 use decision::json::{Object, Value, write, write_string};
+pub use decision::probe::REQUESTS as BUILT_IN;
 use decision::{Contract, relay_contract};
 use serde::{Deserialize, Serialize};
-
-/// Requests for checkpoints without recorded probes, the shortest first: as different as requests get. The same that
-/// `laya serve` asks itself.
-pub const BUILT_IN: [&str; 6] = [
-    "Rename the variable x to count.",
-    "Fix the failing unit test in the date parser.",
-    "What does this function return when the list is empty?",
-    "Delete every customer record from the production database.",
-    "Design an architecture that serves ten regions without downtime.",
-    "The invoice was charged twice, please refund the duplicate today.",
-];
 
 /// The questions of a contract as they are put to a server.
 #[derive(Debug, PartialEq)]
