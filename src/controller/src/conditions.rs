@@ -64,6 +64,28 @@ impl Conditions {
             .retain(|condition| condition.type_ != kind.as_str());
     }
 
+    /// Nothing goes on any more until somebody changes something.
+    pub fn stall(&mut self, reason: Reason, message: &str) {
+        self.remove(ConditionType::Reconciling);
+        self.set(
+            ConditionType::Stalled,
+            ConditionStatus::True,
+            reason,
+            message,
+        );
+    }
+
+    /// The same, and the object does not do its work.
+    pub fn fail(&mut self, reason: Reason, message: &str) {
+        self.stall(reason, message);
+        self.set(
+            ConditionType::Ready,
+            ConditionStatus::False,
+            reason,
+            message,
+        );
+    }
+
     /// As the object should have them: in the order of [`ConditionType::ALL`], so that the same state is the same status
     /// however it was reached. Types of a newer program come last.
     #[must_use]
@@ -144,6 +166,30 @@ mod tests {
         );
         third.remove(ConditionType::Ready);
         assert!(third.into_list().is_empty());
+    }
+
+    #[test]
+    fn what_fails_is_not_ready_and_nothing_goes_on() {
+        let mut conditions = Conditions::of(&[], Some(1), at("2026-11-30T10:00:00Z"));
+        conditions.set(
+            ConditionType::Reconciling,
+            ConditionStatus::True,
+            Reason::Progressing,
+            "goes on",
+        );
+        conditions.fail(Reason::Forbidden, "may not");
+        let list = conditions.into_list();
+        assert!(find(&list, ConditionType::Reconciling).is_none());
+        for (kind, status) in [
+            (ConditionType::Ready, ConditionStatus::False),
+            (ConditionType::Stalled, ConditionStatus::True),
+        ] {
+            let said = find(&list, kind).unwrap();
+            assert_eq!(
+                (said.status, said.reason.as_str(), said.message.as_str()),
+                (status, "Forbidden", "may not")
+            );
+        }
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! Objects that are not reconciled because this program and the server do not know the same: they are told so on the
 //! object itself, by a status that is patched untyped, and everything else goes on.
 
-use api::condition::ConditionType;
-use api::kinds::{Condition, ConditionStatus};
+use api::kinds::Condition;
 use api::reason::Reason;
 use kube::Resource;
 use kube::core::ObjectMeta;
@@ -87,19 +86,7 @@ impl<R: Reconciler> Driver<R> {
             Vec::<Condition>::deserialize(&object["status"]["conditions"]).unwrap_or_default();
         let now = self.context.clock.now();
         let mut conditions = Conditions::of(&before, metadata.generation, now.wall);
-        conditions.remove(ConditionType::Reconciling);
-        conditions.set(
-            ConditionType::Ready,
-            ConditionStatus::False,
-            reason,
-            message,
-        );
-        conditions.set(
-            ConditionType::Stalled,
-            ConditionStatus::True,
-            reason,
-            message,
-        );
+        conditions.fail(reason, message);
         status.insert("conditions".to_owned(), json!(conditions.into_list()));
         if let Some(generation) = metadata.generation {
             status.insert("observedGeneration".to_owned(), json!(generation));

@@ -3,6 +3,7 @@
 //! ([`ServerFollower`]). While the API is away the last ones stay. A router never reads a policy's spec, so an edit that
 //! is refused changes nothing here.
 
+mod one;
 mod server;
 mod traffic;
 
@@ -14,8 +15,7 @@ use api::routing_policy::RoutingPolicySpec;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher;
 use kube::{Api, Client};
 use prometheus::IntCounter;
 use serde::Deserialize;
@@ -28,6 +28,7 @@ use crate::failure::Failure;
 use crate::routingpolicy::{document_name, document_spec, revision_of};
 use crate::view::View;
 
+use one::{Said, answers, watch_one};
 pub use server::{FollowingServer, ServerFollower};
 pub use traffic::{FollowedChampion, FollowedServer};
 
@@ -118,10 +119,8 @@ impl PolicyFollower {
     }
 
     async fn follow(&self) {
-        let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
         let api = Api::<Glimpse>::namespaced(self.client.clone(), &self.namespace);
-        let mut events = watcher(api, config).default_backoff().boxed();
-        let mut listed = false;
+        let mut words = watch_one(api, &self.name);
         // The load under way, if any: a newer revision replaces it.
         let mut load: Option<BoxFuture<'_, FollowedPolicy>> = None;
         loop {
@@ -132,22 +131,15 @@ impl PolicyFollower {
                 }
             };
             tokio::select! {
-                event = events.next() => match event {
+                said = words.next() => match said {
                     None => return,
-                    Some(Err(error)) => self.lost(&error),
-                    Some(Ok(Event::Init)) => listed = false,
-                    Some(Ok(Event::InitDone)) if !listed => {
+                    Some(Said::Lost(error)) => self.lost(&error),
+                    Some(Said::Absent) => {
                         load = None;
                         self.absent();
                     }
-                    Some(Ok(Event::InitDone)) => {}
-                    Some(Ok(Event::Delete(_))) => {
-                        load = None;
-                        self.absent();
-                    }
-                    Some(Ok(Event::InitApply(policy) | Event::Apply(policy))) => {
-                        listed = true;
-                        self.answered();
+                    Some(Said::Is(policy)) => {
+                        answers(&self.errors);
                         load = self.wanted(&policy).map(|wanted| -> BoxFuture<'_, _> { Box::pin(self.load(wanted)) });
                     }
                 },
@@ -226,9 +218,7 @@ impl PolicyFollower {
     fn has(&self, policy: FollowedPolicy) {
         let revision = &policy.revision;
         tracing::info!(policy = self.name, revision, "policy in force");
-        if let Some(count) = self.errors.recovered() {
-            tracing::info!(failures = count, "the object API answers again");
-        }
+        answers(&self.errors);
         self.following.send_replace(Following {
             policy: Some(Arc::new(policy)),
             waits_for: None,
@@ -269,12 +259,6 @@ impl PolicyFollower {
                 error = causes(error),
                 "cannot watch the policy; the last one stays in force"
             );
-        }
-    }
-
-    fn answered(&self) {
-        if let Some(count) = self.errors.recovered() {
-            tracing::info!(failures = count, "the object API answers again");
         }
     }
 }

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use prometheus::IntCounter;
 use service::runtime::Shutdown;
 use service::telemetry::{RepeatedError, causes};
 use tokio::sync::watch;
 
+use super::one::{Said, answers, watch_one};
 use super::traffic::{FollowedServer, Glimpse, Order};
 
 /// What a follower has and what it waits for.
@@ -102,20 +102,15 @@ impl ServerFollower {
             following.absent = false;
             following.waits_for = Some(format!("an answer about LayaServer {namespace}/{name}"));
         });
-        let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
         let api = Api::<Glimpse>::namespaced(self.client.clone(), namespace);
-        let mut events = watcher(api, config).default_backoff().boxed();
-        let mut listed = false;
+        let mut words = watch_one(api, &name);
         let mut version = None;
-        while let Some(event) = events.next().await {
-            match event {
-                Err(error) => self.lost(&name, &error),
-                Ok(Event::Init) => listed = false,
-                Ok(Event::InitDone) if listed => {}
-                Ok(Event::InitDone | Event::Delete(_)) => self.absent(&name),
-                Ok(Event::InitApply(seen) | Event::Apply(seen)) => {
-                    listed = true;
-                    self.answered();
+        while let Some(said) = words.next().await {
+            match said {
+                Said::Lost(error) => self.lost(&name, &error),
+                Said::Absent => self.absent(&name),
+                Said::Is(seen) => {
+                    answers(&self.errors);
                     let now = seen.resource_version();
                     let order = Order::of(version.as_deref(), now.as_deref());
                     version = now;
@@ -162,7 +157,7 @@ impl ServerFollower {
 
     /// There is none: where it sent requests is nobody's wish any more.
     fn absent(&self, name: &str) {
-        self.answered();
+        answers(&self.errors);
         let namespace = &self.namespace;
         self.tell(FollowingServer {
             wanted: Some(name.to_owned()),
@@ -197,12 +192,6 @@ impl ServerFollower {
                 error = causes(error),
                 "cannot watch the LayaServer; its last traffic stays"
             );
-        }
-    }
-
-    fn answered(&self) {
-        if let Some(count) = self.errors.recovered() {
-            tracing::info!(failures = count, "the object API answers again");
         }
     }
 }

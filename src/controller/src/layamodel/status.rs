@@ -224,15 +224,10 @@ pub(super) fn failed(model: &LayaModel, failure: &Failure, now: &Now) -> LayaMod
     let reason = failure.reason().unwrap_or(Reason::Waiting);
     let message = failure.to_string();
     let mut conditions = before(model, now);
-    conditions.remove(ConditionType::Reconciling);
     if reason.may_stand_on(ConditionType::Stalled) {
-        conditions.set(
-            ConditionType::Stalled,
-            ConditionStatus::True,
-            reason,
-            message.clone(),
-        );
+        conditions.stall(reason, &message);
     } else {
+        conditions.remove(ConditionType::Reconciling);
         conditions.remove(ConditionType::Stalled);
     }
     if reason.may_stand_on(ConditionType::Fetched) {

@@ -17,13 +17,7 @@ pub(super) fn failed(server: &LayaServer, failure: &Failure, now: &Now) -> LayaS
     let mut conditions = Conditions::of(&before.conditions, generation, now.wall);
     // What waiting helps against is no stall, and the version that serves goes on.
     if failure.remedy() == Remedy::Change {
-        conditions.remove(ConditionType::Reconciling);
-        conditions.set(
-            ConditionType::Stalled,
-            ConditionStatus::True,
-            reason,
-            message.clone(),
-        );
+        conditions.stall(reason, &message);
     } else {
         conditions.set(
             ConditionType::Reconciling,

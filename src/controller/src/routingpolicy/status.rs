@@ -179,25 +179,13 @@ pub(super) fn refused(
     let first = bounded(first, 800);
     let message = format!("{first}{others}; {in_force}. Correct the spec");
     let mut conditions = conditions(policy, now);
-    conditions.remove(ConditionType::Reconciling);
     conditions.set(
         ConditionType::Accepted,
         ConditionStatus::False,
         reason,
         message.clone(),
     );
-    conditions.set(
-        ConditionType::Stalled,
-        ConditionStatus::True,
-        reason,
-        message.clone(),
-    );
-    conditions.set(
-        ConditionType::Ready,
-        ConditionStatus::False,
-        reason,
-        message,
-    );
+    conditions.fail(reason, &message);
     RoutingPolicyStatus {
         observed_generation: policy.metadata.generation,
         conditions: conditions.into_list(),
@@ -211,19 +199,7 @@ pub(super) fn failed(policy: &RoutingPolicy, failure: &Failure, now: &Now) -> Ro
     let reason = failure.reason().unwrap_or(Reason::Waiting);
     let message = failure.to_string();
     let mut conditions = conditions(policy, now);
-    conditions.remove(ConditionType::Reconciling);
-    conditions.set(
-        ConditionType::Stalled,
-        ConditionStatus::True,
-        reason,
-        message.clone(),
-    );
-    conditions.set(
-        ConditionType::Ready,
-        ConditionStatus::False,
-        reason,
-        message,
-    );
+    conditions.fail(reason, &message);
     RoutingPolicyStatus {
         observed_generation: policy.metadata.generation,
         conditions: conditions.into_list(),
