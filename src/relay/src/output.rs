@@ -44,7 +44,7 @@ impl OutputArguments {
         let text = if self.json || self.output == Format::Json {
             json(answer)? + "\n"
         } else {
-            table(Styles::for_stdout(self.color))
+            table(self.color.for_stdout())
         };
         print(&text)
     }

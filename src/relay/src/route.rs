@@ -26,7 +26,7 @@ use crate::recent::Recent;
 use crate::refused::{ProfileFrom, refused};
 use crate::spool::Spool;
 use crate::summary;
-use crate::terminal::{ColorChoice, Styles, escape, tell};
+use crate::terminal::{ColorChoice, escape, tell};
 
 /// Arguments of `relay route`.
 #[derive(Debug, Args)]
@@ -333,7 +333,7 @@ impl Decider {
 }
 
 fn print(arguments: &RouteArguments, outcome: &Outcome) -> Result<(), CliError> {
-    let styles = Styles::for_stdout(arguments.color);
+    let styles = arguments.color.for_stdout();
     let text = match arguments.output {
         Format::Json if arguments.explain => {
             let document =

@@ -191,7 +191,7 @@ impl Call {
     }
 
     pub(crate) fn styles(&self) -> Styles {
-        Styles::for_stdout(self.global.color)
+        self.global.color.for_stdout()
     }
 
     /// What an error of this call tells.

@@ -1,15 +1,12 @@
 //! What goes to people: talk on standard error, whole answers on standard output, styles that vanish off a terminal, and
 //! questions where somebody can answer.
 
-use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Write};
 
-pub(crate) use cli::escape;
+pub(crate) use cli::{Reader, Styles, can_ask, escape, tell};
 
 use crate::error::CliError;
 use api::exit::Exit;
-
-/// Longest answer to a question, in bytes.
-const MAX_ANSWER: u64 = 1000;
 
 /// When to colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -23,58 +20,15 @@ pub(crate) enum ColorChoice {
     Never,
 }
 
-/// Escape sequences, or nothing.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Styles {
-    on: bool,
-}
-
-impl Styles {
-    /// No colour at all.
-    #[cfg(test)]
-    pub(crate) const PLAIN: Self = Self { on: false };
-
-    pub(crate) fn for_stdout(choice: ColorChoice) -> Self {
-        let on = match choice {
-            ColorChoice::Always => true,
-            ColorChoice::Never => false,
-            ColorChoice::Auto => {
-                std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-                    && obeys_sequences()
-                    && io::stdout().is_terminal()
-            }
-        };
-        Self { on }
+impl ColorChoice {
+    /// For what goes to standard output.
+    pub(crate) fn for_stdout(self) -> Styles {
+        Styles::new(match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => obeys_sequences() && cli::stdout_takes_colour(),
+        })
     }
-
-    pub(crate) fn bold(self, text: &str) -> String {
-        self.wrap("1", text)
-    }
-
-    pub(crate) fn green(self, text: &str) -> String {
-        self.wrap("32", text)
-    }
-
-    pub(crate) fn yellow(self, text: &str) -> String {
-        self.wrap("33", text)
-    }
-
-    pub(crate) fn red(self, text: &str) -> String {
-        self.wrap("31", text)
-    }
-
-    fn wrap(self, code: &str, text: &str) -> String {
-        if self.on {
-            format!("\u{1b}[{code}m{text}\u{1b}[0m")
-        } else {
-            text.to_owned()
-        }
-    }
-}
-
-/// Talks on standard error. Where nobody reads it, the talk is lost and the work is not.
-pub(crate) fn tell(text: &str) {
-    let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// Writes to standard output at once. A reader that left has seen enough: the process ends as if done.
@@ -83,23 +37,13 @@ pub(crate) fn tell(text: &str) {
 /// When it cannot be written, as on a full disk.
 pub(crate) fn print(text: &str) -> Result<Reader, CliError> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Ok(Reader::Reads),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Left),
-        Err(error) => Err(CliError::new(
+    let result = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    cli::written(result).map_err(|error| {
+        CliError::new(
             Exit::Failed,
             format!("cannot write to standard output: {error}"),
-        )),
-    }
-}
-
-/// Whether somebody reads what is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reader {
-    /// Written.
-    Reads,
-    /// The other end of the pipe is closed, as `head` does.
-    Left,
+        )
+    })
 }
 
 /// A terminal without a cursor, as that of an editor, shows sequences instead of obeying them.
@@ -183,11 +127,6 @@ impl Drop for Progress {
     }
 }
 
-/// Whether a person can be asked: both ends of the talk are a terminal.
-pub(crate) fn can_ask() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
-}
-
 /// Asks before something is destroyed, unless the answer was given with `--yes`.
 ///
 /// # Errors
@@ -218,41 +157,6 @@ pub(crate) fn confirm(yes: bool, question: &str) -> Result<(), CliError> {
 /// # Errors
 /// The answer cannot be read.
 pub(crate) fn ask(question: &str) -> Result<bool, CliError> {
-    tell(&format!("{}? [y/N] ", escape(question)));
-    let mut answer = String::new();
-    io::stdin()
-        .lock()
-        .take(MAX_ANSWER)
-        .read_line(&mut answer)
-        .map_err(|error| CliError::usage(format!("cannot read the answer: {error}")))?;
-    Ok(is_yes(&answer))
-}
-
-fn is_yes(answer: &str) -> bool {
-    let answer = answer.trim();
-    answer.eq_ignore_ascii_case("y") || answer.eq_ignore_ascii_case("yes")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_yes_is_yes() {
-        for (answer, expected) in [
-            ("y\n", true),
-            (" Yes \n", true),
-            ("", false),
-            ("n\n", false),
-            ("yep\n", false),
-        ] {
-            assert_eq!(is_yes(answer), expected, "{answer:?}");
-        }
-    }
-
-    #[test]
-    fn colour_is_off_where_it_is_not_wanted() {
-        assert_eq!(Styles::PLAIN.red("x"), "x");
-        assert_eq!(Styles { on: true }.red("x"), "\u{1b}[31mx\u{1b}[0m");
-    }
+    cli::ask(&format!("{question}?"))
+        .map_err(|error| CliError::usage(format!("cannot read the answer: {error}")))
 }

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Number, Value};
 
+use crate::schema::go_text::short_escape;
+
 /// A value in a path: strings quoted, maps and lists spelled out.
 pub(super) fn in_path(value: &Value) -> String {
     match value {
@@ -26,20 +28,12 @@ pub(super) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            c if (c as u32) < 0x20 || c as u32 == 0x7f => {
-                let _ = write!(out, "\\x{:02x}", c as u32);
+        match short_escape(character) {
+            Some(short) => out.push_str(short),
+            None if (character as u32) < 0x20 || character as u32 == 0x7f => {
+                let _ = write!(out, "\\x{:02x}", character as u32);
             }
-            c => out.push(c),
+            None => out.push(character),
         }
     }
     out.push('"');
