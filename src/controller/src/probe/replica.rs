@@ -166,14 +166,7 @@ impl ReplicaState {
 
     /// The same replica with other wishes.
     pub(super) fn rewatch(&mut self, replica: Replica, now: Duration) {
-        let set = |replica: &Replica| {
-            let digest = replica
-                .questions
-                .as_ref()
-                .map(|set| set.digest().to_owned());
-            (digest, replica.recorded.clone())
-        };
-        let other_questions = set(&self.replica) != set(&replica);
+        let other_questions = !self.replica.asks_the_same(&replica);
         let hurry = replica.pace == Pace::Rollout && self.replica.pace == Pace::Steady;
         self.replica = replica;
         if other_questions {
@@ -252,6 +245,12 @@ impl ReplicaState {
             Ask::Question(at) => self.question_answered(at, came, took, now),
             Ask::Latency(at) => self.latency_answered(at, came, took, now),
         }
+    }
+
+    /// What was under way was asked for a replica that is asked other questions by now: its answer says nothing, and judged
+    /// by the new ones it would be wrong.
+    pub(super) const fn outdated(&mut self) {
+        self.asking = false;
     }
 
     /// What is known, as a pass reads it. What it is told now need not be kept for it.

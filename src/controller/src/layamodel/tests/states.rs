@@ -572,6 +572,9 @@ fn a_contract_is_what_the_checkpoint_says_else_what_people_say() {
         let mut result = fetched(&digest);
         result["contract"] = json!(relay_contract().digest().to_string());
         result["decisionsText"] = json!(text);
+        result["probes"] = json!([{
+            "state": "x", "answers": {"risk": {"label": "true", "probability": 0.5}},
+        }]);
         Script::Ends {
             code: 0,
             result: Some(result),
@@ -583,11 +586,13 @@ fn a_contract_is_what_the_checkpoint_says_else_what_people_say() {
     assert_eq!(life.status().contract.as_deref(), Some(ours.as_str()));
     assert_eq!(life.says("Verified"), Some((TRUE, "Observed")));
     let document = contract_document_name(&ours).unwrap();
-    assert_eq!(life.documents, BTreeSet::from([document]));
+    let digest = life.status().digest.clone().unwrap();
+    let probes = crate::recorded::document_name(&digest).unwrap();
+    assert_eq!(life.documents, BTreeSet::from([document, probes]));
     let stored = life
         .done
         .iter()
-        .position(|name| *name == "StoreRevision")
+        .rposition(|name| *name == "StoreRevision")
         .unwrap();
     let removed = life
         .done
