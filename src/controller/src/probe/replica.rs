@@ -74,9 +74,18 @@ pub(super) enum Lane {
 #[derive(Debug, Clone, PartialEq)]
 enum Standing {
     Unknown,
-    Ready { since: Timestamp, boot: Duration },
-    NotReady { reason: String, message: String },
-    Unreachable { message: String },
+    Ready {
+        since: Timestamp,
+        boot: Duration,
+    },
+    NotReady {
+        reason: String,
+        message: String,
+        verdict: Option<Reason>,
+    },
+    Unreachable {
+        message: String,
+    },
 }
 
 /// How far asking questions has come.
@@ -267,9 +276,14 @@ impl ReplicaState {
                 since: *since,
                 for_seconds: now.saturating_sub(*boot).as_secs(),
             },
-            Standing::NotReady { reason, message } => Readiness::NotReady {
+            Standing::NotReady {
+                reason,
+                message,
+                verdict,
+            } => Readiness::NotReady {
                 reason: reason.clone(),
                 message: message.clone(),
+                verdict: *verdict,
             },
             Standing::Unreachable { message } => Readiness::Unreachable {
                 message: message.clone(),
@@ -333,12 +347,20 @@ impl ReplicaState {
                     self.misses = 0;
                     self.is_ready(now);
                 }
-                ReadySaid::No { reason, message } => {
+                ReadySaid::No {
+                    reason,
+                    message,
+                    verdict,
+                } => {
                     self.misses = 0;
                     // One that was told to drain does as it was told, and an end is counted by whoever sees processes.
                     let excused = matches!(reason.as_str(), "Draining" | "Starting");
                     let told = format!("{reason}: {message}");
-                    self.standing = Standing::NotReady { reason, message };
+                    self.standing = Standing::NotReady {
+                        reason,
+                        message,
+                        verdict,
+                    };
                     if !excused {
                         self.fell_silent(&told, now);
                     }
@@ -536,6 +558,8 @@ impl ReplicaState {
                     self.standing = Standing::NotReady {
                         reason: failed.reason.as_str().to_owned(),
                         message: failed.message.clone(),
+                        // It may answer the next question right.
+                        verdict: None,
                     };
                 }
             }

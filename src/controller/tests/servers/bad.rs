@@ -107,6 +107,33 @@ async fn fault_26_another_contract_never_has_traffic() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fault_26_one_that_finds_out_itself_that_it_is_wrong_is_taken_back_at_once() {
+    // Long before the deadline: no clock is moved.
+    let waits = json!({"rollout": {"progressDeadlineSeconds": 86_400}});
+    let says = |name: &str| Says::relay().serving(&digest(name));
+    let cases = [
+        Case {
+            says: says("alike").probe_failed("DeadHead"),
+            spec: waits.clone(),
+            ..case("alike", "DeadHead")
+        },
+        Case {
+            says: says("silent").not_ready("ProbeFailed"),
+            spec: waits.clone(),
+            ..case("silent", "WrongAnswers")
+        },
+        Case {
+            says: says("foreign").not_ready("WrongContract"),
+            spec: waits,
+            ..case("foreign", "ContractMismatch")
+        },
+    ];
+    for case in cases {
+        is_rejected(case).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fault_26_another_checkpoint_never_has_traffic() {
     is_rejected(Case {
         says: Says::relay().serving(OTHER),

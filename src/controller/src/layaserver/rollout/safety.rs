@@ -14,6 +14,7 @@ use super::super::traffic;
 use super::super::view::{Because, Draft, View};
 use super::back::By;
 use super::report;
+use crate::probe::Readiness;
 
 /// Restarts of a candidate that are enough.
 const MAX_RESTARTS: u32 = 3;
@@ -60,6 +61,9 @@ fn candidate(view: &View<'_>, draft: &Draft, state: RolloutState) -> Option<Beca
     if let Some(because) = own_fault(view, draft, candidate, &replicas) {
         return Some(because);
     }
+    if let Some(because) = refuses(&replicas) {
+        return Some(because);
+    }
     match state {
         RolloutState::Shadowing | RolloutState::Gating | RolloutState::AwaitingApproval => {
             answers(view, draft, candidate, &replicas)
@@ -98,6 +102,28 @@ fn own_fault(
             _ => false,
         };
         own.then(|| Because::new(waiting.reason, waiting.message.clone()))
+    })
+}
+
+/// A replica says of itself that it must not serve: it never will, so nobody waits for its deadline.
+fn refuses(replicas: &Replicas<'_>) -> Option<Because> {
+    replicas.iter().filter(|it| it.runs()).find_map(|replica| {
+        let Readiness::NotReady {
+            reason,
+            message,
+            verdict: Some(verdict),
+        } = &replica.probe?.readiness
+        else {
+            return None;
+        };
+        let advice = match verdict {
+            Reason::ContractMismatch => "Serve a checkpoint of this contract",
+            _ => "Serve another checkpoint, or publish this one again",
+        };
+        Some(Because::new(
+            *verdict,
+            format!("the server itself refuses to serve it: {reason}: {message}. {advice}"),
+        ))
     })
 }
 

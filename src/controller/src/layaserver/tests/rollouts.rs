@@ -449,6 +449,31 @@ fn probing_rejects_what_lies_and_the_champion_is_untouched() {
 }
 
 #[test]
+fn one_that_says_itself_that_it_must_not_serve_is_rejected_before_its_deadline() {
+    for reason in [
+        Reason::WrongAnswers,
+        Reason::DeadHead,
+        Reason::MalformedAnswers,
+        Reason::ContractMismatch,
+    ] {
+        let mut world = roll(&json!({"rollout": {"progressDeadlineSeconds": 86_400}}));
+        let refuses = Behaviour {
+            refuses: Some(reason),
+            ..Behaviour::default()
+        };
+        world.behave("v2", refuses);
+        world.settle(60);
+        let status = world.status();
+        let rejected = &status.rejected[0];
+        assert_eq!(rejected.reason.as_deref(), Some(reason.as_str()));
+        let message = rejected.message.as_deref().unwrap();
+        assert!(message.contains("ProbeFailed: its own probe"), "{message}");
+        assert_eq!((world.traffic().as_str(), world.up("v2")), ("v1:100", 0));
+        assert_eq!(world.outcome(), "Rejected");
+    }
+}
+
+#[test]
 fn a_failure_while_baking_goes_back_at_once_and_is_not_tried_again() {
     let mut world = roll(&json!({}));
     world.until_state("Baking");
