@@ -617,6 +617,35 @@ fn a_contract_is_what_the_checkpoint_says_else_what_people_say() {
 }
 
 #[test]
+fn files_that_are_right_and_mean_nothing_are_a_bad_checkpoint_and_not_damaged() {
+    let mut life = Life::new(&http());
+    life.settle();
+    assert!(life.is_published());
+    // An engine that is stricter than the one that published it; fetching again brings the same bytes.
+    life.engine
+        .script(|_, _| refused("BadCheckpoint", "tensor a: expected (2, 3), found (2,)", 3));
+    life.annotate(label::VERIFY, "again");
+    life.settle();
+    let found = (FALSE, "BadCheckpoint");
+    assert_eq!(life.says("Verified"), Some(found));
+    assert_eq!(life.says("Ready"), Some(found));
+    assert_eq!(life.says("Stalled"), Some((TRUE, "BadCheckpoint")));
+    assert_eq!(life.says("Fetched"), Some((TRUE, "Observed")));
+    assert!(life.message("Verified").contains("expected (2, 3)"));
+    // The same where a server found it.
+    let mut served = Life::new(&http());
+    served.settle();
+    served.tick(60);
+    served
+        .engine
+        .script(|_, _| refused("BadCheckpoint", "the header is cut", 3));
+    served.damaged_at = Some(served.now);
+    served.settle();
+    assert_eq!(served.says("Verified"), Some(found));
+    assert_eq!(served.says("Stalled"), Some((TRUE, "BadCheckpoint")));
+}
+
+#[test]
 fn a_spec_that_cannot_be_done_is_refused_in_words() {
     let mut spec = http();
     spec["manifestDigest"] = json!(format!("sha256:{}", sha(5)));

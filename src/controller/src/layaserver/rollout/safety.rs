@@ -8,7 +8,7 @@ use api::reason::Reason;
 use super::super::available;
 use super::super::facts::Facts;
 use super::super::probed::{self, Found, Patience};
-use super::super::replicas::{Replica, Replicas};
+use super::super::replicas::{Refusal, Replica, Replicas};
 use super::super::restarts;
 use super::super::traffic;
 use super::super::view::{Because, Draft, View};
@@ -139,6 +139,16 @@ fn ended(replica: &Replica<'_>, how: &str) -> Because {
     let reason = replica.crash_reason();
     let code = replica.seen.exit_code;
     let code = code.map_or_else(String::new, |code| format!(" with code {code}"));
+    if let Some(Refusal { reason, said }) = replica.refusal() {
+        let said = said.map_or_else(String::new, |said| format!(": {said}"));
+        let advice = match reason {
+            Reason::BadCheckpoint => "Publish the checkpoint again, or serve another one",
+            _ => "Run relayctl rollout retry once its model is repaired",
+        };
+        let message =
+            format!("a replica ended {how}{code}: it refuses its checkpoint{said}. {advice}");
+        return Because::new(reason, message);
+    }
     let advice = match reason {
         Reason::OutOfMemory => format!(
             "Its limit of {} MiB was too little: raise spec.resources.limits.memory",
