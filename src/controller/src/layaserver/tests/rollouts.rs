@@ -178,6 +178,35 @@ fn canary_stays_while_there_are_too_few_requests_and_goes_back_beyond_its_limits
 }
 
 #[test]
+fn what_is_measured_stands_beside_what_it_is_compared_with() {
+    let measured = |world: &World| {
+        let checks = world.status().rollout.unwrap_or_default().checks?;
+        Some((checks.p95_millis?, checks.champion_p95_millis))
+    };
+    let mut world = roll(&canary());
+    let champion = world.status().champion.unwrap().revision.unwrap();
+    world.errors.insert(champion, (0, 39));
+    world.until("step 1", |world| world.traffic() == "v1:90 v2:10");
+    let candidate = world.candidate().unwrap();
+    world.errors.insert(candidate, (0, 41));
+    world.until("measured", |world| measured(world) == Some((41, Some(39))));
+    // Written with a step or a change of the counts, never for itself.
+    let shown = world.status().rollout.unwrap().checks.unwrap();
+    let champion = world.status().champion.unwrap().revision.unwrap();
+    world.errors.insert(champion, (0, 40));
+    world.pass(Kill::Never);
+    world.tick(1);
+    world.pass(Kill::Never);
+    let after = world.status().rollout.unwrap().checks;
+    assert!(
+        after.is_none_or(|after| after == shown || after.requests != shown.requests),
+        "no write for the champion's number alone"
+    );
+    world.until_state("Baking");
+    world.until("measured", |world| measured(world) == Some((41, Some(40))));
+}
+
+#[test]
 fn shadow_compares_and_then_goes_over_or_is_taken_back() {
     let extra = json!({"rollout": {"strategy": "Shadow", "shadow": {"minComparisons": 50, "maxDisagreement": "0.10"}}});
     let mut world = roll(&extra);
