@@ -109,7 +109,7 @@ fn what_runs_is_asked_for_what_its_document_says() {
     );
     let questions =
         |contract: &str| (contract == QuestionSet::ours().digest()).then(QuestionSet::ours);
-    let recorded = |checkpoint: &str| {
+    let recorded = |checkpoint: &str| -> Arc<[RecordedProbe]> {
         let probes =
             json!([{"state": "x", "answers": {"risk": {"label": "true", "probability": 0.5}}}]);
         assert_eq!(checkpoint, "sha256:d");
