@@ -138,9 +138,9 @@ mod table {
             "set it with relayctl model import";
         UnsafePath: [Verified, Stalled] [] "a path leads out of its folder",
             "correct the manifest";
-        BadCheckpoint: [Verified, Stalled] [] "the configuration or the header of the tensors cannot be read",
+        BadCheckpoint: [Verified, Stalled] [Rejection] "the configuration or the header of the tensors cannot be read",
             "publish the checkpoint again";
-        ModelDamaged: [Verified, ModelReady] [] "files differ from the manifest",
+        ModelDamaged: [Verified, ModelReady] [Rejection] "files differ from the manifest",
             "nothing where the source is ours to fetch from; else repair the volume";
         VolumeLost: [Verified] [] "the volume is gone or is another one",
             "nothing; it is fetched again";

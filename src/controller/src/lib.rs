@@ -22,6 +22,7 @@ pub mod metrics;
 pub mod probe;
 pub mod queue;
 pub mod reconciler;
+pub mod recorded;
 pub mod reports;
 pub mod routingpolicy;
 pub mod schema;

@@ -1,5 +1,6 @@
-//! Documents that belong to an object: an immutable `apps/v1 ControllerRevision` with its owner, and labels that say whose
-//! it is. What they hold, and how that is told from a forged or damaged one, is each kind's.
+//! Stored documents: an immutable `apps/v1 ControllerRevision`, either of one object, with its owner, or of all models that
+//! have the same, and labels that say whose it is. What they hold, and how that is told from a forged or damaged one, is
+//! each kind's.
 
 use api::field_manager;
 use api::group::{API_VERSION, Kind};
@@ -58,6 +59,38 @@ pub(crate) fn of_revision(
         data: Some(RawExtension(held)),
         revision: object.meta().generation.unwrap_or(1),
     }
+}
+
+/// A document that models share: it belongs to none of them, since what it holds has a digest and not a name.
+pub(crate) fn of_models(namespace: &str, document: String, held: Value) -> ControllerRevision {
+    let labels = [
+        (label::APP_NAME, label::APP),
+        (label::PART_OF, label::RELAY),
+        (label::MANAGED_BY, field_manager::CONTROLLER),
+        (label::KIND, Kind::LayaModel.as_str()),
+        (label::NAMESPACE, namespace),
+    ];
+    ControllerRevision {
+        metadata: ObjectMeta {
+            name: Some(document),
+            namespace: Some(namespace.to_owned()),
+            labels: Some(
+                labels
+                    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                    .into(),
+            ),
+            ..ObjectMeta::default()
+        },
+        data: Some(RawExtension(held)),
+        revision: 1,
+    }
+}
+
+/// Whether a document says that it is one that models share.
+pub(crate) fn is_of_models(document: &ControllerRevision) -> bool {
+    let says = |key: &str, value: &str| document.labels().get(key).is_some_and(|it| it == value);
+    says(label::MANAGED_BY, field_manager::CONTROLLER)
+        && says(label::KIND, Kind::LayaModel.as_str())
 }
 
 /// Stores a document, if none of its name is there.

@@ -83,6 +83,22 @@ pub enum ProbeFailure {
     Unstable(usize),
 }
 
+impl ProbeFailure {
+    /// What it comes to in a word: those that a LayaServer has for wrong answers (control-plane 3), since whoever watches
+    /// servers judges by the same questions.
+    #[must_use]
+    pub const fn finding(&self) -> &'static str {
+        match self {
+            Self::DeadHead(_) => "DeadHead",
+            Self::NoAnswer { .. } | Self::Shape { .. } => "MalformedAnswers",
+            Self::Questions(_)
+            | Self::Unexpected { .. }
+            | Self::Truncated { .. }
+            | Self::Unstable(_) => "WrongAnswers",
+        }
+    }
+}
+
 /// The questions a checkpoint is probed with: those of its contract, else one of each type.
 ///
 /// # Errors
@@ -336,5 +352,6 @@ mod tests {
             matches!(failure, ProbeFailure::DeadHead(6)),
             "asked two, then all: {failure}"
         );
+        assert_eq!(failure.finding(), "DeadHead");
     }
 }

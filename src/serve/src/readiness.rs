@@ -45,6 +45,20 @@ pub struct NotReady {
     pub reason: Reason,
     /// What to do.
     pub message: String,
+    /// What was found, in a word, where the reason has several ([`Reason::ProbeFailed`]).
+    pub finding: Option<&'static str>,
+}
+
+impl NotReady {
+    /// For a reason that says all.
+    #[must_use]
+    pub const fn new(reason: Reason, message: String) -> Self {
+        Self {
+            reason,
+            message,
+            finding: None,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -79,10 +93,7 @@ impl Readiness {
     #[must_use]
     pub fn problem(&self) -> Option<NotReady> {
         let state = self.lock();
-        let not_ready = |reason, message: &str| {
-            let message = message.to_owned();
-            Some(NotReady { reason, message })
-        };
+        let not_ready = |reason, message: &str| Some(NotReady::new(reason, message.to_owned()));
         if state.stopping {
             return not_ready(Reason::Draining, "the server is stopping; ask another one");
         }
@@ -93,8 +104,10 @@ impl Readiness {
             );
         }
         if let Some((name, problem)) = state.problems.iter().next() {
-            let message = format!("checkpoint '{name}': {}", problem.message);
-            return not_ready(problem.reason, &message);
+            return Some(NotReady {
+                message: format!("checkpoint '{name}': {}", problem.message),
+                ..problem.clone()
+            });
         }
         if let Some(message) = &state.device {
             return not_ready(Reason::WrongDevice, message);
@@ -139,10 +152,8 @@ impl Readiness {
     }
 
     /// What is wrong with a checkpoint.
-    pub fn failed(&self, checkpoint: &str, reason: Reason, message: String) {
-        self.lock()
-            .problems
-            .insert(checkpoint.to_owned(), NotReady { reason, message });
+    pub fn failed(&self, checkpoint: &str, problem: NotReady) {
+        self.lock().problems.insert(checkpoint.to_owned(), problem);
     }
 
     /// Nothing is wrong with a checkpoint any more.
@@ -176,7 +187,8 @@ mod tests {
     fn names_the_most_important_reason_and_turns_true_when_causes_go() {
         let readiness = Readiness::default();
         assert_eq!(reason(&readiness), Some(Reason::Starting));
-        readiness.failed("english", Reason::NoCheckpoint, "fetch it".to_owned());
+        let missing = NotReady::new(Reason::NoCheckpoint, "fetch it".to_owned());
+        readiness.failed("english", missing);
         assert_eq!(
             readiness.problem().unwrap().message,
             "checkpoint 'english': fetch it"
@@ -184,7 +196,12 @@ mod tests {
         readiness.recovered("english");
         readiness.started();
         assert_eq!(reason(&readiness), None);
-        readiness.failed("english", Reason::ProbeFailed, "x".to_owned());
+        let wrong = NotReady {
+            finding: Some("DeadHead"),
+            ..NotReady::new(Reason::ProbeFailed, "x".to_owned())
+        };
+        readiness.failed("english", wrong);
+        assert_eq!(readiness.problem().unwrap().finding, Some("DeadHead"));
         readiness.drain(Drain::Start);
         assert_eq!(reason(&readiness), Some(Reason::Draining));
         readiness.drain(Drain::End);

@@ -216,6 +216,7 @@ impl Fetch<'_> {
             parents: publish::parents(manifest),
             present,
             decisions,
+            probes: manifest.probes.clone(),
             notes: std::mem::take(&mut self.notes),
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use laya::checkpoint::ContractRef;
+use laya::checkpoint::{ContractRef, Probe};
 
 use crate::Digest;
 
@@ -152,7 +152,7 @@ impl Default for Limits {
 }
 
 /// A checkpoint in its place.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Fetched {
     /// Checkpoint digest.
     pub digest: Digest,
@@ -170,6 +170,8 @@ pub struct Fetched {
     pub present: bool,
     /// Its wording as the JSON text of `decisions.json`, keys in their order: the contract digest depends on it.
     pub decisions: Option<String>,
+    /// What its manifest says that it must answer; empty where nothing was recorded.
+    pub probes: Vec<Probe>,
     /// Lines for people: what was mended, what could not be read.
     pub notes: Vec<String>,
 }
@@ -190,7 +192,7 @@ pub struct VerifyRequest {
 }
 
 /// A checkpoint that is as its digest says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Verified {
     /// Checkpoint digest.
     pub digest: Digest,
@@ -202,6 +204,8 @@ pub struct Verified {
     pub file_count: u64,
     /// Its wording, as in [`Fetched::decisions`].
     pub decisions: Option<String>,
+    /// What its manifest says that it must answer, as in [`Fetched::probes`].
+    pub probes: Vec<Probe>,
     /// Lines for people.
     pub notes: Vec<String>,
 }

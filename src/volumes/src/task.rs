@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use decision::json;
-use laya::checkpoint::ContractRef;
+use laya::checkpoint::{ContractRef, Probe};
 use serde_json::{Map, Value, json as value};
 
 use crate::{Fetched, Progress, Pruned, TaskError, TaskExit, Verified};
@@ -14,6 +14,8 @@ use crate::{Fetched, Progress, Pruned, TaskError, TaskExit, Verified};
 pub const MAX_RESULT_BYTES: usize = 256 << 10;
 /// Longest message in it, in characters.
 const MAX_MESSAGE_CHARS: usize = 2000;
+/// What stands in it in place of a wording that has no room.
+const OMITTED: &str = r#","decisionsOmitted":true"#;
 /// Most unknown names in it.
 const MAX_UNKNOWN: usize = 100;
 
@@ -65,7 +67,7 @@ fn round(number: f64, digits: i32) -> f64 {
 }
 
 /// The result of a fetch as JSON: an object with `ok`. `decisions` keeps the order of its keys in this text; a reader that
-/// sorts keys takes `decisionsText`, since the contract digest depends on the order.
+/// sorts keys takes `decisionsText`, since the contract digest depends on the order. `probes` are those of the manifest.
 #[must_use]
 pub fn fetch_result(result: &Result<Fetched, TaskError>) -> String {
     match result {
@@ -79,6 +81,7 @@ pub fn fetch_result(result: &Result<Fetched, TaskError>) -> String {
                 parents,
                 present,
                 decisions,
+                probes,
                 notes,
             } = fetched;
             let mut object = described(&digest.to_string(), contract.as_ref());
@@ -86,8 +89,7 @@ pub fn fetch_result(result: &Result<Fetched, TaskError>) -> String {
             object.insert("fileCount".to_owned(), (*file_count).into());
             object.insert("parents".to_owned(), value!(parents));
             object.insert("present".to_owned(), (*present).into());
-            with_notes(&mut object, notes);
-            with_decisions(&object, decisions.as_deref())
+            found(object, decisions.as_deref(), probes, notes)
         }
         Err(error) => failure(error),
     }
@@ -104,13 +106,13 @@ pub fn verify_result(result: &Result<Verified, TaskError>) -> String {
                 size_bytes,
                 file_count,
                 decisions,
+                probes,
                 notes,
             } = verified;
             let mut object = described(&digest.to_string(), contract.as_ref());
             object.insert("sizeBytes".to_owned(), (*size_bytes).into());
             object.insert("fileCount".to_owned(), (*file_count).into());
-            with_notes(&mut object, notes);
-            with_decisions(&object, decisions.as_deref())
+            found(object, decisions.as_deref(), probes, notes)
         }
         Err(error) => failure(error),
     }
@@ -159,6 +161,39 @@ fn with_notes(object: &mut Map<String, Value>, notes: &[String]) {
     }
 }
 
+/// The whole result of a checkpoint that is there: wording and notes come first, recorded probes where they fit beside them.
+fn found(
+    mut object: Map<String, Value>,
+    decisions: Option<&str>,
+    probes: &[Probe],
+    notes: &[String],
+) -> String {
+    let plain = object.clone();
+    with_notes(&mut object, notes);
+    let without = with_decisions(&object, decisions);
+    if probes.is_empty() {
+        return without;
+    }
+    object.insert("probes".to_owned(), value!(probes));
+    let whole = with_decisions(&object, decisions);
+    // They must not push the wording out: without it the version cannot be asked in its own words.
+    let drops_wording = |text: &str| text.contains(OMITTED);
+    if whole.len() <= MAX_RESULT_BYTES && drops_wording(&whole) == drops_wording(&without) {
+        return whole;
+    }
+    let mut object = plain;
+    let left_out = format!(
+        "{} recorded probes are left out, since a result has at most {MAX_RESULT_BYTES} bytes: servers are asked the \
+         built-in ones. Record shorter states",
+        probes.len()
+    );
+    let notes: Vec<String> = std::iter::once(left_out)
+        .chain(notes.iter().cloned())
+        .collect();
+    with_notes(&mut object, &notes);
+    with_decisions(&object, decisions)
+}
+
 /// Adds the wording in its order, as far as the line has room.
 fn with_decisions(object: &Map<String, Value>, decisions: Option<&str>) -> String {
     let plain = printable(&value!(object).to_string());
@@ -178,7 +213,7 @@ fn with_decisions(object: &Map<String, Value>, decisions: Option<&str>) -> Strin
     if text_alone.len() <= MAX_RESULT_BYTES {
         return text_alone;
     }
-    format!(r#"{open},"decisionsOmitted":true}}"#)
+    format!("{open}{OMITTED}}}")
 }
 
 /// The result of a task that did not do its work.
@@ -241,4 +276,64 @@ fn printable(json: &str) -> String {
             }
             text
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use laya::checkpoint::ProbeAnswer;
+
+    use super::*;
+    use crate::Digest;
+
+    fn verified(probes: Vec<Probe>, decisions: Option<String>) -> Value {
+        let digest = Digest::parse(&format!("sha256:{}", "1".repeat(64))).unwrap();
+        let result = verify_result(&Ok(Verified {
+            digest,
+            contract: None,
+            size_bytes: 1,
+            file_count: 1,
+            decisions,
+            probes,
+            notes: vec!["first".to_owned()],
+        }));
+        assert!(result.len() <= MAX_RESULT_BYTES, "{} bytes", result.len());
+        serde_json::from_str(&result).unwrap()
+    }
+
+    fn probe(state: String) -> Probe {
+        let answer = ProbeAnswer {
+            label: "true".to_owned(),
+            probability: 0.75,
+        };
+        Probe {
+            state: state.into(),
+            answers: [("risk".to_owned(), answer)].into(),
+        }
+    }
+
+    #[test]
+    fn recorded_probes_are_told_as_far_as_there_is_room() {
+        let wording = r#"{"decisions":{}}"#.to_owned();
+        let told = verified(vec![probe("a \u{9b} b".to_owned())], Some(wording.clone()));
+        let answer = value!({"risk": {"label": "true", "probability": 0.75}});
+        assert_eq!(
+            told["probes"],
+            value!([{"state": "a \u{9b} b", "answers": answer}])
+        );
+        assert_eq!(told["decisionsText"], wording);
+        assert_eq!(told["notes"], value!(["first"]));
+        assert_eq!(verified(vec![], None).get("probes"), None);
+
+        let long = verified(vec![probe("x".repeat(MAX_RESULT_BYTES))], Some(wording));
+        assert_eq!(long.get("probes"), None);
+        assert_eq!(long["decisionsText"], r#"{"decisions":{}}"#);
+        let note = long["notes"][0].as_str().unwrap();
+        assert!(note.starts_with("1 recorded probes are left out"), "{note}");
+        assert_eq!(long["notes"][1], "first");
+        // The wording comes before them: it alone decides whether the version can be asked at all.
+        let words = format!(r#"{{"decisions":"{}"}}"#, "y".repeat(200 << 10));
+        let both = verified(vec![probe("x".repeat(100 << 10))], Some(words.clone()));
+        assert_eq!(both.get("probes"), None);
+        assert_eq!(both["decisionsText"], words);
+    }
 }

@@ -78,6 +78,7 @@ impl Verifying<'_> {
             size_bytes: files.iter().map(|file| file.size).sum(),
             file_count: files.len() as u64,
             decisions,
+            probes: manifest.map_or_else(Vec::new, |manifest| manifest.probes),
             notes: self.notes,
         })
     }

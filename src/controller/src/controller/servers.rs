@@ -64,8 +64,8 @@ impl Controller {
         self.tasks.spawn(stored.run(move |change| {
             match documents.changed(&change) {
                 Concerns::Server(server) => pushed.push(server),
-                // A wording comes once in the life of a version.
-                Concerns::Contract(_) => all.push_all(),
+                // Both come once in the life of a version.
+                Concerns::Contract(_) | Concerns::Checkpoint(_) => all.push_all(),
                 Concerns::Nobody => {}
             }
         }));

@@ -1,15 +1,11 @@
 //! The wording of a version, stored as an immutable document by its digest (control-plane 2). Several models may share
 //! one, so it belongs to none of them.
 
-use api::field_manager;
-use api::group::Kind;
-use api::label;
 use decision::contract::{Contract, Digest};
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 
-use crate::wording;
+use crate::{stored, wording};
 
 /// A wording and its digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,27 +38,8 @@ impl Wording {
     /// Its document for a namespace.
     #[must_use]
     pub fn document(&self, namespace: &str) -> ControllerRevision {
-        let labels = [
-            (label::APP_NAME, label::APP),
-            (label::PART_OF, label::RELAY),
-            (label::MANAGED_BY, field_manager::CONTROLLER),
-            (label::KIND, Kind::LayaModel.as_str()),
-            (label::NAMESPACE, namespace),
-        ];
-        ControllerRevision {
-            metadata: ObjectMeta {
-                name: Some(self.document_name()),
-                namespace: Some(namespace.to_owned()),
-                labels: Some(
-                    labels
-                        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                        .into(),
-                ),
-                ..ObjectMeta::default()
-            },
-            data: Some(wording::document_data(&self.text)),
-            revision: 1,
-        }
+        let RawExtension(held) = wording::document_data(&self.text);
+        stored::of_models(namespace, self.document_name(), held)
     }
 
     /// Whether a document holds this wording.

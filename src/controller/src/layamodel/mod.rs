@@ -41,6 +41,7 @@ use crate::clock::{Clock, Now};
 use crate::failure::Failure;
 use crate::metrics::ControllerMetrics;
 use crate::reconciler::{Observed, Plan, Reconciler, Seen};
+use crate::recorded::{Holds, Recorded};
 use crate::stored;
 
 /// How long a claim may wait before that is said.
@@ -106,31 +107,41 @@ impl LayaModels {
         }
     }
 
-    /// Which of the wordings that ended tasks found are stored.
+    /// Which documents of what ended tasks found are stored.
     async fn stored(&self, model: &LayaModel, tasks: &[TaskSeen]) -> Result<Vec<String>, Failure> {
         let mut stored = Vec::new();
         for task in tasks.iter().filter(|task| task.state == RunState::Exited) {
             let Outcome::Done(found) = outcome::of_model(task) else {
                 continue;
             };
-            let Some(wording) = found.wording else {
-                continue;
-            };
-            let name = wording.document_name();
-            let read = self.documents(model).get_opt(&name).await;
-            let read = read.map_err(|error| {
-                Failure::of("get", format!("ControllerRevision {name}"), &error)
-            })?;
-            match read {
-                Some(document) if wording.is_in(&document) => stored.push(name),
-                Some(_) => {
-                    let resource = format!("ControllerRevision {name}");
-                    return Err(Failure::NameTaken { resource });
+            if let Some(wording) = found.wording {
+                let name = wording.document_name();
+                match self.document(model, &name).await? {
+                    Some(document) if wording.is_in(&document) => stored.push(name),
+                    Some(_) => return Err(name_taken(&name)),
+                    None => {}
                 }
-                None => {}
+            }
+            if let Some(recorded) = found.recorded {
+                let name = recorded.document_name();
+                let document = self.document(model, &name).await?;
+                match document.map(|document| recorded.compare(&document)) {
+                    Some(Holds::Same) => stored.push(name),
+                    Some(Holds::SomethingElse) => return Err(name_taken(&name)),
+                    Some(Holds::Before) | None => {}
+                }
             }
         }
         Ok(stored)
+    }
+
+    async fn document(
+        &self,
+        model: &LayaModel,
+        name: &str,
+    ) -> Result<Option<ControllerRevision>, Failure> {
+        let read = self.documents(model).get_opt(name).await;
+        read.map_err(|error| Failure::of("get", format!("ControllerRevision {name}"), &error))
     }
 
     async fn patch_finalizers(&self, model: &LayaModel, add: bool) -> Result<(), Failure> {
@@ -180,6 +191,25 @@ impl LayaModels {
         stored::create(&self.documents(model), &document).await
     }
 
+    /// Puts what a version must answer in the place of what was recorded for it before: the newest look at its manifest
+    /// counts, as it does for the server itself.
+    async fn store_probes(&self, model: &LayaModel, recorded: &Recorded) -> Result<(), Failure> {
+        let documents = self.documents(model);
+        let name = recorded.document_name();
+        if let Some(known) = self.document(model, &name).await? {
+            match recorded.compare(&known) {
+                Holds::Same => return Ok(()),
+                Holds::SomethingElse => return Err(name_taken(&name)),
+                Holds::Before => {
+                    let uid = known.uid().unwrap_or_default();
+                    stored::delete(&documents, &name, &uid).await?;
+                }
+            }
+        }
+        let document = recorded.document(&model.namespace().unwrap_or_default());
+        stored::create(&documents, &document).await
+    }
+
     /// Deletes the object, if it is still the one that was seen.
     async fn delete(&self, model: &LayaModel) -> Result<(), Failure> {
         let name = model.name_any();
@@ -202,6 +232,12 @@ impl LayaModels {
 impl std::fmt::Debug for LayaModels {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LayaModels").finish_non_exhaustive()
+    }
+}
+
+fn name_taken(document: &str) -> Failure {
+    Failure::NameTaken {
+        resource: format!("ControllerRevision {document}"),
     }
 }
 
@@ -299,6 +335,7 @@ impl Reconciler for LayaModels {
         match action {
             Action::Engine { action, .. } => Ok(self.backend.apply(&owner(object), action).await?),
             Action::StoreContract { wording } => self.store(object, wording).await,
+            Action::StoreProbes { recorded } => self.store_probes(object, recorded).await,
             Action::AddFinalizer => self.patch_finalizers(object, true).await,
             Action::RemoveFinalizer => self.patch_finalizers(object, false).await,
             Action::DeleteModel => self.delete(object).await,

@@ -8,9 +8,11 @@ use api::reason::Reason;
 use backend::{TaskSeen, Waiting};
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::contract::Wording;
 use crate::clock::whole_seconds;
+use crate::recorded::Recorded;
 
 /// What a fetch or a verification found.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +29,8 @@ pub(super) struct Found {
     pub(super) parents: Vec<Digest>,
     /// Its wording, where it has one that can be read.
     pub(super) wording: Option<Wording>,
+    /// What its manifest recorded that it must answer, where it did.
+    pub(super) recorded: Option<Recorded>,
 }
 
 /// Why a task did not do it.
@@ -82,6 +86,7 @@ struct Report {
     file_count: i32,
     parents: Vec<Digest>,
     decisions_text: Option<String>,
+    probes: Value,
     retry_after_seconds: Option<u64>,
 }
 
@@ -109,6 +114,7 @@ pub(super) fn of_model(task: &TaskSeen) -> Outcome<Found> {
                     .contract
                     .or_else(|| Some(wording.as_ref()?.digest.clone()));
                 Outcome::Done(Found {
+                    recorded: Recorded::read(&digest, &report.probes),
                     digest,
                     // A wording of another contract than the named one is none of this version.
                     wording: wording.filter(|wording| Some(&wording.digest) == contract.as_ref()),
@@ -236,7 +242,7 @@ fn unexplained(task: &TaskSeen, code: i32) -> String {
 mod tests {
     use api::label::Task;
     use backend::{RunState, TaskKey};
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -317,15 +323,26 @@ mod tests {
     #[test]
     fn a_result_counts_more_than_a_code_that_is_not_known() {
         let digest = format!("sha256:{}", "1".repeat(64));
-        let result =
-            json!({"ok": true, "digest": digest, "sizeBytes": 5, "fileCount": 2, "parents": []});
+        let probes =
+            json!([{"state": "x", "answers": {"risk": {"label": "true", "probability": 0.5}}}]);
+        let result = json!({
+            "ok": true, "digest": digest, "sizeBytes": 5, "fileCount": 2, "parents": [], "probes": probes,
+        });
         let Outcome::Done(found) = of_model(&task(255, false, Some(result))) else {
             panic!("it did it");
         };
+        let recorded = found.recorded.unwrap();
+        assert_eq!((&recorded.checkpoint, recorded.probes.len()), (&digest, 1));
         assert_eq!(
             (found.digest, found.size_bytes, found.file_count),
-            (digest, 5, 2)
+            (digest.clone(), 5, 2)
         );
+        // What cannot be read of them takes nothing from the rest.
+        let odd = json!({"ok": true, "digest": digest, "probes": "none"});
+        let Outcome::Done(found) = of_model(&task(0, false, Some(odd))) else {
+            panic!("it did it");
+        };
+        assert_eq!((found.digest, found.recorded), (digest, None));
         assert!(matches!(
             of_model(&task(0, false, Some(json!({"ok": true})))),
             Outcome::Failed(Failed {

@@ -23,6 +23,7 @@ use super::status::{self, Stand};
 use crate::clock::Now;
 use crate::driver::{ACTION_DEADLINE, ENGINE_DEADLINE};
 use crate::reconciler::{Destroys, Effect, EventDraft, Evidence, Plan, Requeue, Seen};
+use crate::recorded::Recorded;
 
 /// While a task runs.
 pub(super) const RUNNING: Requeue = Requeue::After(Duration::from_secs(15));
@@ -34,7 +35,7 @@ const GRACE_SECONDS: u32 = 10;
 pub struct Observation {
     /// What the engine shows, or why nothing is known.
     pub engine: Result<Observed, BackendError>,
-    /// Contract documents that were looked for and are there, by name.
+    /// Documents of wordings and recorded probes that were looked for and are there, by name.
     pub documents: Vec<String>,
     /// Whether the volume has not been bound for so long that it is said.
     pub unbound_long: bool,
@@ -57,6 +58,11 @@ pub enum Action {
         /// Which.
         wording: Wording,
     },
+    /// Stores what a version must answer.
+    StoreProbes {
+        /// What.
+        recorded: Recorded,
+    },
     /// The object stays until it is free.
     AddFinalizer,
     /// It may go.
@@ -76,7 +82,7 @@ impl Effect for Action {
     fn name(&self) -> &'static str {
         match self {
             Self::Engine { action, .. } => action.name(),
-            Self::StoreContract { .. } => "StoreRevision",
+            Self::StoreContract { .. } | Self::StoreProbes { .. } => "StoreRevision",
             Self::AddFinalizer => "AddFinalizer",
             Self::RemoveFinalizer => "RemoveFinalizer",
             Self::DeleteModel => "DeleteModel",
@@ -95,6 +101,7 @@ impl Effect for Action {
         match self {
             Self::Engine { action, .. } => action.target(),
             Self::StoreContract { wording } => format!("contract {}", wording.digest),
+            Self::StoreProbes { recorded } => format!("probes of {}", recorded.checkpoint),
             Self::AddFinalizer | Self::RemoveFinalizer => format!("finalizer {MODEL_IN_USE}"),
             Self::DeleteModel => "the object".to_owned(),
         }

@@ -163,7 +163,9 @@ fn starting(replicas: &Replicas<'_>) -> Because {
 /// What a replica that runs says instead of being ready.
 pub(super) fn not_ready(replica: &Replica<'_>) -> Option<String> {
     match &replica.probe?.readiness {
-        Readiness::NotReady { reason, message } => Some(format!("{reason}: {message}")),
+        Readiness::NotReady {
+            reason, message, ..
+        } => Some(format!("{reason}: {message}")),
         Readiness::Unreachable { message } => Some(message.clone()),
         Readiness::Ready { .. } | Readiness::Unknown => None,
     }

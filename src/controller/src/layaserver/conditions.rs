@@ -194,7 +194,9 @@ fn model(draft: &Draft, wished: &Wished<'_>) -> Said {
                 .at
                 .is_some_and(|at| known.verified_at.is_none_or(|verified| at > verified))
     });
-    if damage.is_some() || known.reason == Reason::ModelDamaged.as_str() {
+    // One whose files are right and mean nothing says so itself.
+    let unfit = known.reason == Reason::BadCheckpoint.as_str();
+    if (damage.is_some() && !unfit) || known.reason == Reason::ModelDamaged.as_str() {
         return Said::no(Because::new(
             Reason::ModelDamaged,
             format!(

@@ -1,6 +1,6 @@
-//! Stored documents that servers need (control-plane 3.1, 2): what made a revision, as `ls-<name>-<revision>`, and the
-//! wordings of contracts, as `contract-<12 hex>`. Each has a digest in its name, so one that holds something else is told
-//! from a right one and is not used.
+//! Stored documents that servers need (control-plane 3.1, 2, 12): what made a revision, as `ls-<name>-<revision>`, the
+//! wordings of contracts, as `contract-<12 hex>`, and what checkpoints must answer, as `probes-<12 hex>`. Each has a digest
+//! in its name, so one that holds something else is told from a right one and is not used.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -22,8 +22,9 @@ use serde_json::Value;
 
 use super::action::document_name;
 use crate::merge::Change;
-use crate::probe::QuestionSet;
+use crate::probe::{QuestionSet, RecordedProbe};
 use crate::queue::Key;
+use crate::recorded::{self, Recorded};
 use crate::stored;
 use crate::wording;
 
@@ -41,6 +42,8 @@ enum Held {
     Revision(Box<RevisionInputs>),
     /// The wording of a contract.
     Wording(Arc<QuestionSet>),
+    /// What a checkpoint must answer.
+    Recorded(Recorded),
     /// Nothing that this program can read.
     Other,
 }
@@ -62,6 +65,9 @@ impl<'de> Deserialize<'de> for StoredDocument {
 fn read(data: &Value) -> Held {
     if let Ok(inputs) = RevisionInputs::deserialize(data) {
         return Held::Revision(Box::new(inputs));
+    }
+    if let Some(recorded) = Recorded::of_document(data) {
+        return Held::Recorded(recorded);
     }
     match wording::contract(data) {
         Ok(contract) => Held::Wording(Arc::new(QuestionSet::new(contract))),
@@ -161,6 +167,9 @@ struct Index {
     revisions: HashMap<Key, BTreeMap<String, Revision>>,
     /// By uid of the document.
     wordings: HashMap<String, Arc<QuestionSet>>,
+    /// By uid of the document, with its namespace: nothing in them proves that they are of their checkpoint, so they hold
+    /// where they were stored and nowhere else.
+    recorded: HashMap<String, (String, Recorded)>,
 }
 
 #[derive(Debug)]
@@ -178,6 +187,8 @@ pub enum Concerns {
     Server(Key),
     /// Servers whose checkpoint has this contract.
     Contract(String),
+    /// Servers of this checkpoint.
+    Checkpoint(String),
     /// Nobody.
     Nobody,
 }
@@ -202,6 +213,19 @@ impl ServerDocuments {
                     index.wordings.remove(&uid);
                 }
                 Concerns::Contract(set.digest().to_owned())
+            }
+            Held::Recorded(recorded) => {
+                let name = recorded::document_name(&recorded.checkpoint);
+                if document.metadata.name != name {
+                    return Concerns::Nobody;
+                }
+                if there {
+                    let namespace = document.metadata.namespace.clone().unwrap_or_default();
+                    index.recorded.insert(uid, (namespace, recorded.clone()));
+                } else {
+                    index.recorded.remove(&uid);
+                }
+                Concerns::Checkpoint(recorded.checkpoint.clone())
             }
             Held::Revision(inputs) => {
                 let Some((server, revision)) = revision_of(document, inputs) else {
@@ -270,6 +294,16 @@ impl ServerDocuments {
         let index = self.lock();
         let mut wordings = index.wordings.values();
         wordings.find(|set| set.digest() == contract).cloned()
+    }
+
+    /// What a checkpoint must answer, as was stored in a namespace; empty where nothing was.
+    #[must_use]
+    pub fn recorded(&self, namespace: &str, checkpoint: &str) -> Arc<[RecordedProbe]> {
+        let index = self.lock();
+        let mut all = index.recorded.values();
+        let found =
+            all.find(|(known, recorded)| known == namespace && recorded.checkpoint == checkpoint);
+        found.map_or_else(|| Arc::from([]), |(_, recorded)| recorded.probes.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, Index> {

@@ -11,7 +11,7 @@ use backend::{Observed, Question, RevisionInputs, RunState, VolumeRole};
 
 use super::inputs::versions;
 use super::observation::{Ages, Checked, fact_keys};
-use crate::probe::{Pace, QuestionSet, Replica, ReplicaProbe};
+use crate::probe::{Pace, QuestionSet, RecordedProbe, Replica, ReplicaProbe};
 
 /// What a pass asks of the engine beside the server's own children.
 pub(super) fn question(server: &LayaServer, checked: &Checked) -> Question {
@@ -51,12 +51,14 @@ fn pace(server: &LayaServer) -> Pace {
     if waits { Pace::Rollout } else { Pace::Steady }
 }
 
-/// The replicas to be asked: all that run and have an address. `questions` knows the wording of contracts.
+/// The replicas to be asked: all that run and have an address. `questions` knows the wording of contracts, `recorded` what
+/// checkpoints must answer.
 pub(super) fn replicas(
     server: &LayaServer,
     checked: &Checked,
     observed: &Observed,
     questions: impl Fn(&str) -> Option<Arc<QuestionSet>>,
+    recorded: impl Fn(&str) -> Arc<[RecordedProbe]>,
 ) -> Vec<Replica> {
     let pace = pace(server);
     let running = observed
@@ -68,14 +70,18 @@ pub(super) fn replicas(
         let stored = checked.documents.get(&seen.revision);
         let inputs = stored.or(seen.inputs.as_ref());
         let wanted = Wanted::of(inputs, server);
-        Some(wanted.replica(
+        let mut replica = wanted.replica(
             &server.spec,
             &seen.revision,
             seen.ordinal,
             url,
             pace,
             &questions,
-        ))
+        );
+        if let Some(checkpoint) = &replica.digest {
+            replica.recorded = recorded(checkpoint);
+        }
+        Some(replica)
     });
     watched.collect()
 }

@@ -87,12 +87,14 @@ impl LayaServers {
         let Self { parts, .. } = self;
         let id = server_id(object);
         let questions = |contract: &str| parts.documents.questions(contract);
+        let namespace = object.namespace().unwrap_or_default();
+        let recorded = |checkpoint: &str| parts.documents.recorded(&namespace, checkpoint);
         let known = parts.prober.seen(&id);
         let known_external = known.iter().find(|probe| probe.revision.is_empty());
         let external = observe::external(object, known_external, questions);
         match engine {
             Some(seen) => {
-                let mut watched = observe::replicas(object, checked, seen, questions);
+                let mut watched = observe::replicas(object, checked, seen, questions, recorded);
                 watched.extend(external);
                 parts.prober.watch(&id, watched);
             }

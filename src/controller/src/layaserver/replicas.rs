@@ -3,10 +3,56 @@
 use api::reason::Reason;
 use backend::{RunState, ServerSeen};
 
+use crate::conditions::bounded;
 use crate::probe::{Readiness, ReplicaProbe};
 
 /// Exit code of a server that found its checkpoint damaged (control-plane 11, 13).
 pub(super) const DAMAGED: i32 = 3;
+
+/// How `laya serve` says that files are not those of the manifest (wire 12.3: the texts are those of the original).
+const DIFFERS: [&str; 3] = ["SHA-256 mismatch", "size mismatch", "digest mismatch"];
+/// How it says that they mean nothing to it.
+const UNFIT: [&str; 4] = [
+    "Incompatible model",
+    "Model architecture mismatch",
+    "Model weights incomplete",
+    "bad manifest of",
+];
+/// Longest line of a log that is told, in characters.
+const MAX_LINE: usize = 300;
+
+/// Why a server refused its checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// `BadCheckpoint` where it can make nothing of the files, else `ModelDamaged`: they may be fetched again.
+    pub(super) reason: Reason,
+    /// Its own words, where its log has them.
+    pub(super) said: Option<String>,
+}
+
+impl Refusal {
+    fn read(log: &str) -> Self {
+        let has = |line: &str, texts: &[&str]| texts.iter().any(|text| line.contains(text));
+        let mut lines = log.lines().rev();
+        let Some(line) = lines.find(|line| has(line, &DIFFERS) || has(line, &UNFIT)) else {
+            return Self {
+                reason: Reason::ModelDamaged,
+                said: None,
+            };
+        };
+        let reason = if has(line, &DIFFERS) {
+            Reason::ModelDamaged
+        } else {
+            Reason::BadCheckpoint
+        };
+        let line = line.trim();
+        let line = line.strip_prefix("laya: ").unwrap_or(line);
+        Self {
+            reason,
+            said: Some(bounded(line.to_owned(), MAX_LINE)),
+        }
+    }
+}
 
 /// A replica, and what asking it showed.
 #[derive(Debug, Clone, Copy)]
@@ -85,6 +131,11 @@ impl<'a> Replica<'a> {
         } else {
             Reason::CrashLoop
         }
+    }
+
+    /// Why it refused its checkpoint, if it ended so.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        (self.seen.exit_code == Some(DAMAGED)).then(|| Refusal::read(&self.seen.log_tail))
     }
 }
 
@@ -276,5 +327,52 @@ impl<'a> Replicas<'a> {
             .filter(|number| self.iter().all(|replica| replica.ordinal() != *number))
             .take(count)
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_of_its_checkpoint_tells_damage_from_what_means_nothing() {
+        for (log, reason, said) in [
+            ("", Reason::ModelDamaged, None),
+            ("told to refuse its checkpoint", Reason::ModelDamaged, None),
+            (
+                "laya: SHA-256 mismatch for model.safetensors: expected 0, got 1.\n",
+                Reason::ModelDamaged,
+                Some("SHA-256 mismatch for model.safetensors: expected 0, got 1."),
+            ),
+            (
+                "laya: checkpoint digest mismatch for 'm': expected sha256:0, got sha256:1.",
+                Reason::ModelDamaged,
+                Some("checkpoint digest mismatch for 'm': expected sha256:0, got sha256:1."),
+            ),
+            (
+                "size mismatch for model.safetensors: expected 5 bytes, got 4.",
+                Reason::ModelDamaged,
+                Some("size mismatch for model.safetensors: expected 5 bytes, got 4."),
+            ),
+            (
+                "{\"problem\":\"Incompatible model\"}\nlaya: Incompatible model weights for 'm': model.safetensors: no header",
+                Reason::BadCheckpoint,
+                Some("Incompatible model weights for 'm': model.safetensors: no header"),
+            ),
+            (
+                "laya: Model architecture mismatch for 'm':\n  - a: expected (2, 3), found (2,)\n",
+                Reason::BadCheckpoint,
+                Some("Model architecture mismatch for 'm':"),
+            ),
+            (
+                "laya: Model weights incomplete for 'm': missing 1 parameter tensors (e.g. ['x'])",
+                Reason::BadCheckpoint,
+                Some("Model weights incomplete for 'm': missing 1 parameter tensors (e.g. ['x'])"),
+            ),
+        ] {
+            let found = Refusal::read(log);
+            assert_eq!(found.reason, reason, "{log}");
+            assert_eq!(found.said.as_deref(), said, "{log}");
+        }
     }
 }

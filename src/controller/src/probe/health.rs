@@ -1,6 +1,7 @@
 //! What `/ready` and `/health` say (wire 2.4, 2.5), read leniently: a field that is missing or has another form tells
 //! nothing, and nothing a server says can do more than that. Pure.
 
+use api::reason::Reason;
 use serde_json::Value;
 
 /// Longest text of a server that is carried on, in characters.
@@ -32,6 +33,8 @@ pub enum ReadySaid {
         reason: String,
         /// For people.
         message: String,
+        /// What it knows of itself that asking again does not change; none where it may become ready by itself.
+        verdict: Option<Reason>,
     },
     /// It does not know the question: a Laya before ours.
     NoSuchPath,
@@ -48,7 +51,22 @@ pub fn read_ready(status: u16, body: &[u8]) -> ReadySaid {
             reason: text(&tree["reason"]).unwrap_or_default(),
             message: text(&tree["message"])
                 .unwrap_or_else(|| format!("/ready answers {status} and does not say why")),
+            verdict: verdict(&tree),
         },
+    }
+}
+
+/// A server that asked its own checkpoint and found it wrong does not become ready: the reasons of the condition that the
+/// same finding is when we ask.
+fn verdict(tree: &Value) -> Option<Reason> {
+    match tree["reason"].as_str()? {
+        "WrongContract" => Some(Reason::ContractMismatch),
+        "ProbeFailed" => Some(match tree["finding"].as_str() {
+            Some("DeadHead") => Reason::DeadHead,
+            Some("MalformedAnswers") => Reason::MalformedAnswers,
+            _ => Reason::WrongAnswers,
+        }),
+        _ => None,
     }
 }
 
@@ -211,6 +229,12 @@ mod tests {
         let no = |reason: &str, message: &str| ReadySaid::No {
             reason: reason.to_owned(),
             message: message.to_owned(),
+            verdict: None,
+        };
+        let never = |reason: &str, verdict| ReadySaid::No {
+            reason: reason.to_owned(),
+            message: "m".to_owned(),
+            verdict: Some(verdict),
         };
         let cases = [
             (200, r#"{"ready":true}"#, ReadySaid::Yes),
@@ -223,7 +247,32 @@ mod tests {
             (
                 503,
                 r#"{"ready":false,"reason":"WrongContract","message":"m"}"#,
-                no("WrongContract", "m"),
+                never("WrongContract", Reason::ContractMismatch),
+            ),
+            (
+                503,
+                r#"{"ready":false,"reason":"ProbeFailed","message":"m"}"#,
+                never("ProbeFailed", Reason::WrongAnswers),
+            ),
+            (
+                503,
+                r#"{"ready":false,"reason":"ProbeFailed","message":"m","finding":"DeadHead"}"#,
+                never("ProbeFailed", Reason::DeadHead),
+            ),
+            (
+                503,
+                r#"{"ready":false,"reason":"ProbeFailed","message":"m","finding":"MalformedAnswers"}"#,
+                never("ProbeFailed", Reason::MalformedAnswers),
+            ),
+            (
+                503,
+                r#"{"ready":false,"reason":"ProbeFailed","message":"m","finding":["x"]}"#,
+                never("ProbeFailed", Reason::WrongAnswers),
+            ),
+            (
+                503,
+                r#"{"ready":false,"reason":"LoadFailed","message":"m","finding":"DeadHead"}"#,
+                no("LoadFailed", "m"),
             ),
             (
                 503,

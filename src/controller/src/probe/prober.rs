@@ -271,6 +271,9 @@ impl Shared {
             let Some(state) = states.find(|state| state.replica.is_same(&job.replica)) else {
                 return;
             };
+            if job.ask.lane() == Lane::Questions && !state.replica.asks_the_same(&job.replica) {
+                return state.outdated();
+            }
             let before = what_matters(state.shown(now.boot));
             state.answered(job.ask, said, *took, &now);
             before != what_matters(state.shown(now.boot))

@@ -74,9 +74,18 @@ pub(super) enum Lane {
 #[derive(Debug, Clone, PartialEq)]
 enum Standing {
     Unknown,
-    Ready { since: Timestamp, boot: Duration },
-    NotReady { reason: String, message: String },
-    Unreachable { message: String },
+    Ready {
+        since: Timestamp,
+        boot: Duration,
+    },
+    NotReady {
+        reason: String,
+        message: String,
+        verdict: Option<Reason>,
+    },
+    Unreachable {
+        message: String,
+    },
 }
 
 /// How far asking questions has come.
@@ -166,14 +175,7 @@ impl ReplicaState {
 
     /// The same replica with other wishes.
     pub(super) fn rewatch(&mut self, replica: Replica, now: Duration) {
-        let set = |replica: &Replica| {
-            let digest = replica
-                .questions
-                .as_ref()
-                .map(|set| set.digest().to_owned());
-            (digest, replica.recorded.clone())
-        };
-        let other_questions = set(&self.replica) != set(&replica);
+        let other_questions = !self.replica.asks_the_same(&replica);
         let hurry = replica.pace == Pace::Rollout && self.replica.pace == Pace::Steady;
         self.replica = replica;
         if other_questions {
@@ -254,6 +256,12 @@ impl ReplicaState {
         }
     }
 
+    /// What was under way was asked for a replica that is asked other questions by now: its answer says nothing, and judged
+    /// by the new ones it would be wrong.
+    pub(super) const fn outdated(&mut self) {
+        self.asking = false;
+    }
+
     /// What is known, as a pass reads it. What it is told now need not be kept for it.
     pub(super) fn told(&mut self, now: Duration) -> ReplicaProbe {
         self.growth_told = true;
@@ -268,9 +276,14 @@ impl ReplicaState {
                 since: *since,
                 for_seconds: now.saturating_sub(*boot).as_secs(),
             },
-            Standing::NotReady { reason, message } => Readiness::NotReady {
+            Standing::NotReady {
+                reason,
+                message,
+                verdict,
+            } => Readiness::NotReady {
                 reason: reason.clone(),
                 message: message.clone(),
+                verdict: *verdict,
             },
             Standing::Unreachable { message } => Readiness::Unreachable {
                 message: message.clone(),
@@ -334,12 +347,20 @@ impl ReplicaState {
                     self.misses = 0;
                     self.is_ready(now);
                 }
-                ReadySaid::No { reason, message } => {
+                ReadySaid::No {
+                    reason,
+                    message,
+                    verdict,
+                } => {
                     self.misses = 0;
                     // One that was told to drain does as it was told, and an end is counted by whoever sees processes.
                     let excused = matches!(reason.as_str(), "Draining" | "Starting");
                     let told = format!("{reason}: {message}");
-                    self.standing = Standing::NotReady { reason, message };
+                    self.standing = Standing::NotReady {
+                        reason,
+                        message,
+                        verdict,
+                    };
                     if !excused {
                         self.fell_silent(&told, now);
                     }
@@ -537,6 +558,8 @@ impl ReplicaState {
                     self.standing = Standing::NotReady {
                         reason: failed.reason.as_str().to_owned(),
                         message: failed.message.clone(),
+                        // It may answer the next question right.
+                        verdict: None,
                     };
                 }
             }

@@ -41,6 +41,9 @@ pub enum Readiness {
         reason: String,
         /// For people.
         message: String,
+        /// What it found out about itself, where that keeps it from ever being ready: the reason of the condition that says
+        /// the same.
+        verdict: Option<Reason>,
     },
     /// It does not answer.
     Unreachable {

@@ -49,6 +49,15 @@ impl Replica {
         };
         identity(self) == identity(other)
     }
+
+    /// Whether it is asked what the other one is: the same questions about the same states.
+    pub(super) fn asks_the_same(&self, other: &Self) -> bool {
+        let questions = |replica: &Self| {
+            let set = replica.questions.as_ref();
+            set.map(|set| set.digest().to_owned())
+        };
+        questions(self) == questions(other) && self.recorded == other.recorded
+    }
 }
 
 /// How much hurry there is.

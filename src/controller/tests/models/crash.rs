@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use crate::world::{World, digest, source};
 
 /// Fewest points of the story: two of each of AddFinalizer, EnsureVolume, two RunTask, two DeleteTask, RemoveFinalizer, a
-/// stored wording, and the status writes between.
+/// stored wording, stored probes, and the status writes between.
 const FEWEST_POINTS: usize = 24;
 /// Points that are tried by default.
 const SAMPLE: usize = 12;
@@ -48,6 +48,9 @@ async fn story(faults: &FaultPoints, stopped: Option<Arc<Notify>>) -> Value {
             ("fetch", Some(digest)) => {
                 let mut result = fetched(&digest);
                 result["decisionsText"] = json!(decision::RELAY_DECISIONS_JSON);
+                result["probes"] = json!([{
+                    "state": "x", "answers": {"risk": {"label": "true", "probability": 0.5}},
+                }]);
                 Script::Ends {
                     code: 0,
                     result: Some(result),

@@ -1,11 +1,17 @@
 //! Candidates that must not serve: each is started, found out, taken back with its reason, and never has traffic.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::kinds::LayaServerStatus;
+use api::kinds::laya_server::ProbeLevel;
+use api::label::Task;
 use backend::RunState;
+use decision::contract::Criteria;
+use decision::relay_contract;
 use serde_json::{Value, json};
-use testkit::{Fault, Says};
+use testkit::backend::{FakeBackend, Script, argument, fetched};
+use testkit::{Answers, Fault, Says};
 
 use crate::world::{World, champion, condition, digest, holds, targets, told, until};
 
@@ -101,6 +107,33 @@ async fn fault_26_another_contract_never_has_traffic() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fault_26_one_that_finds_out_itself_that_it_is_wrong_is_taken_back_at_once() {
+    // Long before the deadline: no clock is moved.
+    let waits = json!({"rollout": {"progressDeadlineSeconds": 86_400}});
+    let says = |name: &str| Says::relay().serving(&digest(name));
+    let cases = [
+        Case {
+            says: says("alike").probe_failed("DeadHead"),
+            spec: waits.clone(),
+            ..case("alike", "DeadHead")
+        },
+        Case {
+            says: says("silent").not_ready("ProbeFailed"),
+            spec: waits.clone(),
+            ..case("silent", "WrongAnswers")
+        },
+        Case {
+            says: says("foreign").not_ready("WrongContract"),
+            spec: waits,
+            ..case("foreign", "ContractMismatch")
+        },
+    ];
+    for case in cases {
+        is_rejected(case).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fault_26_another_checkpoint_never_has_traffic() {
     is_rejected(Case {
         says: Says::relay().serving(OTHER),
@@ -116,6 +149,76 @@ async fn fault_26_a_dead_head_never_has_traffic() {
         ..case("dead", "DeadHead")
     })
     .await;
+}
+
+/// What the manifest of a checkpoint records: each question with its last option.
+fn recorded() -> Value {
+    let answers: serde_json::Map<String, Value> = relay_contract()
+        .questions()
+        .iter()
+        .filter_map(|question| match &question.criteria {
+            Criteria::Choice(options) => {
+                let label = &options.last()?.id;
+                Some((
+                    question.id.clone(),
+                    json!({"label": label, "probability": 0.8}),
+                ))
+            }
+            _ => None,
+        })
+        .collect();
+    assert!(!answers.is_empty());
+    json!([{"state": {"request": "one"}, "answers": answers}, {"state": "two", "answers": answers}])
+}
+
+/// An engine whose fetches find checkpoints with recorded probes.
+fn with_recorded_probes() -> Arc<FakeBackend> {
+    let engine = FakeBackend::docker();
+    engine.script(|_, spec| match argument(spec, "--digest") {
+        Some(digest) if spec.key.task == Task::Fetch => {
+            let mut result = fetched(&digest);
+            result["probes"] = recorded();
+            Script::Ends {
+                code: 0,
+                result: Some(result),
+            }
+        }
+        _ => Script::Obeys,
+    });
+    engine
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fault_26_answers_of_the_right_shape_that_are_not_the_recorded_ones_never_have_traffic() {
+    let world = World::with(with_recorded_probes()).await;
+    let answering = |model: &str| Says {
+        answers: Answers::Plausible(recorded().as_array().unwrap().clone()),
+        ..Says::relay().serving(&digest(model))
+    };
+    world.play("champion", answering("champion"), Fault::None);
+    let running = world.start();
+    let before = world.serving("main", "champion").await;
+    let level = |status: &LayaServerStatus| {
+        let champion = status.champion.as_ref()?;
+        champion.probe.as_ref()?.level
+    };
+    assert_eq!(level(&before), Some(ProbeLevel::Expected));
+    // The least likely option each time: whole, finite, and another one for another state.
+    world.play("other", answering("other"), Fault::UnknownChoice);
+    world.create_model("other").await;
+    world
+        .edit("main", &json!({"modelRef": {"name": "other"}}))
+        .await;
+    let after = world
+        .until("main", "it is taken back", |status| {
+            assert_eq!(targets(status), targets(&before), "{:#}", told(status));
+            !status.rejected.is_empty()
+        })
+        .await;
+    assert_rejected(&after, "WrongAnswers", "other");
+    let message = after.rejected[0].message.as_deref().unwrap();
+    assert!(message.contains("recorded is"), "{message}");
+    running.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

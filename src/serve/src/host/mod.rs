@@ -21,7 +21,7 @@ pub use problem::{EXIT_CHECKPOINT, EXIT_CONFIGURATION, Problem};
 
 use crate::batch::{PassLimits, PassSeen};
 use crate::metrics::Metrics;
-use crate::readiness::{Readiness, Reason};
+use crate::readiness::{NotReady, Readiness, Reason};
 use crate::settings::{Device, Loading, Passes};
 use crate::source::Places;
 
@@ -210,8 +210,8 @@ impl Host {
                 if loaded.parity == Parity::Unchecked {
                     let message =
                         "its precision is served unchecked, for benchmarks only; run `laya parity`";
-                    self.readiness
-                        .failed(name, Reason::LoadFailed, message.to_owned());
+                    let problem = NotReady::new(Reason::LoadFailed, message.to_owned());
+                    self.readiness.failed(name, problem);
                 }
             }
             Err(problem) => {
@@ -220,8 +220,7 @@ impl Host {
                     .with_label_values(&[problem.metric()])
                     .inc();
                 tracing::error!(checkpoint = name, %problem, "cannot serve a checkpoint");
-                self.readiness
-                    .failed(name, problem.reason(), problem.to_string());
+                self.readiness.failed(name, problem.not_ready());
                 let failure = Failure {
                     at: Instant::now(),
                     problem: Arc::clone(problem),

@@ -4,7 +4,7 @@ use laya::LoadError;
 use laya::checkpoint::LoadFailure;
 use laya::probe::ProbeFailure;
 
-use crate::readiness::Reason;
+use crate::readiness::{NotReady, Reason};
 use crate::source::NotHere;
 
 /// Exit code for configuration that cannot work.
@@ -46,6 +46,18 @@ impl Problem {
             Self::Load(_) | Self::System(_) => Reason::LoadFailed,
             Self::Probe(_) => Reason::ProbeFailed,
             Self::Contract { .. } => Reason::WrongContract,
+        }
+    }
+
+    /// What `/ready` says of it.
+    #[must_use]
+    pub fn not_ready(&self) -> NotReady {
+        NotReady {
+            finding: match self {
+                Self::Probe(failure) => Some(failure.finding()),
+                _ => None,
+            },
+            ..NotReady::new(self.reason(), self.to_string())
         }
     }
 

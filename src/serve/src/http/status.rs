@@ -72,6 +72,9 @@ impl Surface {
             Some(problem) => {
                 body.push("reason", problem.reason.as_str());
                 body.push("message", problem.message);
+                if let Some(finding) = problem.finding {
+                    body.push("finding", finding);
+                }
                 StatusCode::SERVICE_UNAVAILABLE
             }
         };

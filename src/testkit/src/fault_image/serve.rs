@@ -143,6 +143,7 @@ async fn serve(address: SocketAddr, called: &Called, manifest: &Value, switches:
     };
     let says = says(called, manifest, switches);
     let loading = says.clone().not_ready("Starting");
+    let says = once_loaded(says, switches);
     let fake = FakeLaya::start_at(address, loading.clone()).await;
     fake.fail(fault(switches));
     println!("fault-laya: listening on {address}");
@@ -176,6 +177,21 @@ async fn serve(address: SocketAddr, called: &Called, manifest: &Value, switches:
                 }
             }
         }
+    }
+}
+
+/// What it says when it has loaded: that it is ready, or what it found out about itself.
+fn once_loaded(says: Says, switches: &Switches) -> Says {
+    if switches.ready_wrong_contract {
+        says.not_ready("WrongContract")
+    } else if switches.ready_probe_failed {
+        says.probe_failed(if switches.dead_head {
+            "DeadHead"
+        } else {
+            "WrongAnswers"
+        })
+    } else {
+        says
     }
 }
 

@@ -10,6 +10,10 @@ pub(crate) struct Switches {
     pub(crate) slow_load_millis: Option<u64>,
     /// `never-ready`.
     pub(crate) never_ready: bool,
+    /// `ready-probe-failed`: it loads, and says that its own probe failed; with `dead-head` that this was found.
+    pub(crate) ready_probe_failed: bool,
+    /// `ready-wrong-contract`: it loads, and says that its checkpoint is of another contract than it was to serve.
+    pub(crate) ready_wrong_contract: bool,
     /// `no-ready`: as laya 0.4.15, which has no `/ready`, no `/drain` and names no contract.
     pub(crate) no_ready: bool,
     /// `wrong-answers`: the least likely option is chosen, of recorded probes too.
@@ -84,6 +88,8 @@ impl Switches {
         let field = match name {
             "healthy" => return Ok(()),
             "never-ready" => &mut self.never_ready,
+            "ready-probe-failed" => &mut self.ready_probe_failed,
+            "ready-wrong-contract" => &mut self.ready_wrong_contract,
             "no-ready" => &mut self.no_ready,
             "wrong-answers" => &mut self.wrong_answers,
             "dead-head" => &mut self.dead_head,
@@ -131,6 +137,8 @@ mod tests {
             (read.slow_load_millis, read.nan, read.crash_after),
             (Some(250), true, Some(3))
         );
+        let read = Switches::parse("ready-probe-failed,dead-head+ready-wrong-contract").unwrap();
+        assert!(read.ready_probe_failed && read.dead_head && read.ready_wrong_contract);
         for bad in ["sloow", "slow-load", "crash-after=x"] {
             assert!(Switches::parse(bad).is_err(), "{bad}");
         }

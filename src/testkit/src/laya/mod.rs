@@ -170,6 +170,16 @@ impl Says {
         self.ready = (503, body.to_string());
         self
     }
+
+    /// The same, but not ready since its own probe found this.
+    #[must_use]
+    pub fn probe_failed(mut self, finding: &str) -> Self {
+        let body = json!({
+            "ready": false, "reason": "ProbeFailed", "message": "told so by a test", "finding": finding,
+        });
+        self.ready = (503, body.to_string());
+        self
+    }
 }
 
 /// A request that came.

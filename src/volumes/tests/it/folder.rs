@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use volumes::{Run, Source, TaskError, fetch};
+use volumes::task::{fetch_result, verify_result};
+use volumes::{Run, Source, TaskError, VerifyRequest, fetch, verify};
 
-use crate::support::{assert_published, made, names, request};
+use crate::support::{assert_published, limits, made, names, request};
 
 fn copy(to: &Path) {
     for file in &made().files {
@@ -57,6 +58,25 @@ fn what_a_manifest_tells_beside_its_files_is_kept() {
     fs::write(from.join("relay-manifest.json"), manifest.to_string()).unwrap();
     let fetched = fetch(&request(&models, source(&from)), &Run::quiet()).unwrap();
     assert_eq!(fetched.parents, [parent]);
+    let told = |result: &str| -> serde_json::Value {
+        let result: serde_json::Value = serde_json::from_str(result).unwrap();
+        result["probes"].clone()
+    };
+    let probes = told(&fetch_result(&Ok(fetched.clone())));
+    assert_eq!(probes, manifest["probes"], "what the controller asks by");
+    // The same where it is there already, and where it is hashed.
+    let again = fetch(&request(&models, source(&from)), &Run::quiet()).unwrap();
+    assert!(again.present);
+    assert_eq!(told(&fetch_result(&Ok(again))), probes);
+    let looked = VerifyRequest {
+        models: models.clone(),
+        digest: made().digest.clone(),
+        path: None,
+        contract: None,
+        limits: limits(),
+    };
+    let verified = verify(&looked, &Run::quiet()).unwrap();
+    assert_eq!(told(&verify_result(&Ok(verified))), probes);
     let text = fs::read(fetched.path.join("relay-manifest.json")).unwrap();
     let read: serde_json::Value = serde_json::from_slice(&text).unwrap();
     assert_eq!(read["recipe"]["epochs"], 4);

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use api::reason::Reason;
-use volumes::{Digest, Run, TaskError, Verified, VerifyRequest, fetch, verify};
+use volumes::{Digest, Run, Source, TaskError, Verified, VerifyRequest, fetch, verify};
 
-use crate::support::{folder_of, http, limits, made, request, server};
+use crate::support::{digest_of, folder_of, hex, http, limits, made, request, server};
 
 const WEIGHTS: &str = "model.safetensors";
 
@@ -101,4 +101,41 @@ fn another_contract_is_said() {
     assert!(right.decisions.is_some());
     let error = asked(&format!("sha256:{}", "0".repeat(64))).unwrap_err();
     assert_eq!(error.reason(), Some(Reason::ContractMismatch));
+}
+
+#[test]
+fn files_that_are_right_and_mean_nothing_are_a_bad_checkpoint() {
+    for (name, content) in [
+        (WEIGHTS, b"12345678nonsense".as_slice()),
+        ("rl_agent_config.json", b"{".as_slice()),
+    ] {
+        let base = tempfile::tempdir().unwrap();
+        let dir = base.path().join("local-3");
+        let mut files = made().files.clone();
+        for file in &mut files {
+            let to = dir.join(&file.path);
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            if file.path == name {
+                file.size = content.len() as u64;
+                file.sha256 = hex(content);
+                fs::write(to, content).unwrap();
+            } else {
+                fs::copy(made().dir.join(&file.path), to).unwrap();
+            }
+        }
+        let asked = VerifyRequest {
+            models: base.path().to_owned(),
+            digest: digest_of(&files),
+            path: Some("local-3".into()),
+            contract: None,
+            limits: limits(),
+        };
+        let error = verify(&asked, &Run::quiet()).unwrap_err();
+        assert_eq!(error.reason(), Some(Reason::BadCheckpoint), "{error}");
+        // An import of the same folder is refused for the same reason.
+        let models = base.path().join("models");
+        let import = request(&models, Source::Folder { path: dir });
+        let error = fetch(&import, &Run::quiet()).unwrap_err();
+        assert_eq!(error.reason(), Some(Reason::BadCheckpoint), "{error}");
+    }
 }

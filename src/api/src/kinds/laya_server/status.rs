@@ -401,6 +401,10 @@ pub struct RolloutChecks {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i64", range(min = 0))]
     pub p95_millis: Option<i64>,
+    /// The same of the version that it is compared with: the champion, and once the candidate is champion the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i64", range(min = 0))]
+    pub champion_p95_millis: Option<i64>,
     /// Answers that were compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i64", range(min = 0))]

@@ -8,7 +8,6 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Action, Ended, Pass, RUNNING, stands};
 use crate::clock::whole_seconds;
-use crate::layamodel::contract::Wording;
 use crate::layamodel::outcome::{self, Failed, Found, Outcome, ended_at};
 use crate::layamodel::source::Source;
 use crate::layamodel::status::short;
@@ -106,9 +105,8 @@ fn fetched(mut pass: Pass<'_>, task: &TaskSeen) -> Ended {
     let before = pass.facts.clone();
     match outcome::of_model(task) {
         Outcome::Done(found) => {
-            if must_store(&mut pass, found.wording.as_ref()) {
-                let message = "the wording of the version is being stored".to_owned();
-                let stand = stands::fetching(&pass, message);
+            if let Some(message) = must_store(&mut pass, &found) {
+                let stand = stands::fetching(&pass, message.to_owned());
                 return pass.end_with(stand, Requeue::Waiting);
             }
             let was_published = stands::is_published(&before);
@@ -150,22 +148,31 @@ fn settled(pass: Pass<'_>) -> Ended {
     pass.end_with(stand, Requeue::Waiting)
 }
 
-/// Asks for the wording to be stored where it is not; nothing else may be done before.
-fn must_store(pass: &mut Pass<'_>, wording: Option<&Wording>) -> bool {
-    let Some(wording) = wording else {
-        return false;
+/// Asks for what is to be stored of a version and is not; nothing else may be done before. Says what that is.
+fn must_store(pass: &mut Pass<'_>, found: &Found) -> Option<&'static str> {
+    let documents = &pass.observation.documents;
+    let is_missing = |name: String| !documents.contains(&name);
+    let wording = found
+        .wording
+        .as_ref()
+        .filter(|wording| is_missing(wording.document_name()))
+        .map(|wording| Action::StoreContract {
+            wording: wording.clone(),
+        });
+    let recorded = found
+        .recorded
+        .as_ref()
+        .filter(|recorded| is_missing(recorded.document_name()))
+        .map(|recorded| Action::StoreProbes {
+            recorded: recorded.clone(),
+        });
+    let message = match (&wording, &recorded) {
+        (Some(_), _) => "the wording of the version is being stored",
+        (None, Some(_)) => "the recorded probes of the version are being stored",
+        (None, None) => return None,
     };
-    if pass
-        .observation
-        .documents
-        .contains(&wording.document_name())
-    {
-        return false;
-    }
-    pass.actions.push(Action::StoreContract {
-        wording: wording.clone(),
-    });
-    true
+    pass.actions.extend(wording.into_iter().chain(recorded));
+    Some(message)
 }
 
 /// The files are here and right.
@@ -242,8 +249,8 @@ pub(super) fn verification(mut pass: Pass<'_>, task: &TaskSeen) -> Ended {
     let before = pass.facts.clone();
     match outcome::of_model(task) {
         Outcome::Done(found) => {
-            if must_store(&mut pass, found.wording.as_ref()) {
-                let stand = stands::verifying(&pass, "the wording of the version is being stored");
+            if let Some(message) = must_store(&mut pass, &found) {
+                let stand = stands::verifying(&pass, message);
                 return pass.end_with(stand, Requeue::Waiting);
             }
             let was_published = stands::is_published(&before);

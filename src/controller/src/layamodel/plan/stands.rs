@@ -118,18 +118,23 @@ pub(super) fn after_failure(pass: &Pass<'_>, fetch: &FetchProgress) -> Stand {
         Reason::NoSpace | Reason::ReadOnlyVolume | Reason::SourceUnauthorized
     );
     let repairs = is_damaged(&pass.facts);
+    // The bytes are those of the manifest, and mean nothing to the engine: no repair changes that.
+    let unfit = reason == Reason::BadCheckpoint;
     let phase = match (gave_up || for_people, repairs) {
         (true, _) => ModelPhase::Failed,
         (false, true) => ModelPhase::Repairing,
         (false, false) => ModelPhase::Fetching,
     };
-    let mut stand = if repairs {
+    let mut stand = if repairs && !unfit {
         damaged(phase, &message)
     } else {
         Stand::not_ready(phase, reason, message)
             .fetched_too()
             .verified_too()
     };
+    if repairs && unfit {
+        stand.fetched = Some(Word::yes(Reason::Observed, "the files are there"));
+    }
     if !repairs && stand.fetched.is_none() && stand.verified.is_none() {
         // A word that belongs to neither, such as OutOfMemory.
         stand.fetched = Some(Word::no(Reason::Fetching, stand.ready.message.clone()));

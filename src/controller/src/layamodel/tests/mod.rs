@@ -237,6 +237,9 @@ impl Life {
             Action::StoreContract { wording } => {
                 self.documents.insert(wording.document_name());
             }
+            Action::StoreProbes { recorded } => {
+                self.documents.insert(recorded.document_name());
+            }
             Action::AddFinalizer => {
                 self.model.metadata.finalizers = Some(vec![MODEL_IN_USE.to_owned()]);
             }

@@ -572,6 +572,9 @@ fn a_contract_is_what_the_checkpoint_says_else_what_people_say() {
         let mut result = fetched(&digest);
         result["contract"] = json!(relay_contract().digest().to_string());
         result["decisionsText"] = json!(text);
+        result["probes"] = json!([{
+            "state": "x", "answers": {"risk": {"label": "true", "probability": 0.5}},
+        }]);
         Script::Ends {
             code: 0,
             result: Some(result),
@@ -583,11 +586,13 @@ fn a_contract_is_what_the_checkpoint_says_else_what_people_say() {
     assert_eq!(life.status().contract.as_deref(), Some(ours.as_str()));
     assert_eq!(life.says("Verified"), Some((TRUE, "Observed")));
     let document = contract_document_name(&ours).unwrap();
-    assert_eq!(life.documents, BTreeSet::from([document]));
+    let digest = life.status().digest.clone().unwrap();
+    let probes = crate::recorded::document_name(&digest).unwrap();
+    assert_eq!(life.documents, BTreeSet::from([document, probes]));
     let stored = life
         .done
         .iter()
-        .position(|name| *name == "StoreRevision")
+        .rposition(|name| *name == "StoreRevision")
         .unwrap();
     let removed = life
         .done
@@ -609,6 +614,35 @@ fn a_contract_is_what_the_checkpoint_says_else_what_people_say() {
     silent.settle();
     assert_eq!(silent.status().contract.as_deref(), Some(other.as_str()));
     assert_eq!(silent.says("Verified"), Some((TRUE, "Observed")));
+}
+
+#[test]
+fn files_that_are_right_and_mean_nothing_are_a_bad_checkpoint_and_not_damaged() {
+    let mut life = Life::new(&http());
+    life.settle();
+    assert!(life.is_published());
+    // An engine that is stricter than the one that published it; fetching again brings the same bytes.
+    life.engine
+        .script(|_, _| refused("BadCheckpoint", "tensor a: expected (2, 3), found (2,)", 3));
+    life.annotate(label::VERIFY, "again");
+    life.settle();
+    let found = (FALSE, "BadCheckpoint");
+    assert_eq!(life.says("Verified"), Some(found));
+    assert_eq!(life.says("Ready"), Some(found));
+    assert_eq!(life.says("Stalled"), Some((TRUE, "BadCheckpoint")));
+    assert_eq!(life.says("Fetched"), Some((TRUE, "Observed")));
+    assert!(life.message("Verified").contains("expected (2, 3)"));
+    // The same where a server found it.
+    let mut served = Life::new(&http());
+    served.settle();
+    served.tick(60);
+    served
+        .engine
+        .script(|_, _| refused("BadCheckpoint", "the header is cut", 3));
+    served.damaged_at = Some(served.now);
+    served.settle();
+    assert_eq!(served.says("Verified"), Some(found));
+    assert_eq!(served.says("Stalled"), Some((TRUE, "BadCheckpoint")));
 }
 
 #[test]

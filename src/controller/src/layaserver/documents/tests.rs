@@ -108,3 +108,32 @@ fn wordings_are_known_by_their_digest_and_ours_always() {
     );
     assert_eq!(documents.questions(&digest).unwrap().digest(), digest);
 }
+
+#[test]
+fn recorded_probes_are_known_by_their_checkpoint_where_they_were_stored() {
+    let documents = ServerDocuments::default();
+    let checkpoint = format!("sha256:{}", "5".repeat(64));
+    let probes =
+        json!([{"state": "x", "answers": {"risk": {"label": "true", "probability": 0.5}}}]);
+    let recorded = Recorded::read(&checkpoint, &probes).unwrap();
+    let document = recorded.document("space");
+    let known = stored(&document, "p1");
+    assert_eq!(
+        documents.changed(&applied(known.clone())),
+        Concerns::Checkpoint(checkpoint.clone())
+    );
+    assert_eq!(documents.recorded("space", &checkpoint), recorded.probes);
+    assert_eq!(documents.recorded("elsewhere", &checkpoint).len(), 0);
+    let other = format!("sha256:{}", "6".repeat(64));
+    assert_eq!(documents.recorded("space", &other).len(), 0);
+    documents.changed(&Change::Deleted(Arc::new(known)));
+    assert_eq!(documents.recorded("space", &checkpoint).len(), 0);
+
+    let mut forged = document;
+    forged.metadata.name = Some("probes-666666666666".to_owned());
+    assert_eq!(
+        documents.changed(&applied(stored(&forged, "p2"))),
+        Concerns::Nobody
+    );
+    assert_eq!(documents.recorded("space", &checkpoint).len(), 0);
+}

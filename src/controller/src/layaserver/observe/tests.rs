@@ -109,7 +109,13 @@ fn what_runs_is_asked_for_what_its_document_says() {
     );
     let questions =
         |contract: &str| (contract == QuestionSet::ours().digest()).then(QuestionSet::ours);
-    let watched = replicas(&serving, &checked, &observed, questions);
+    let recorded = |checkpoint: &str| -> Arc<[RecordedProbe]> {
+        let probes =
+            json!([{"state": "x", "answers": {"risk": {"label": "true", "probability": 0.5}}}]);
+        assert_eq!(checkpoint, "sha256:d");
+        Arc::from(serde_json::from_value::<Vec<RecordedProbe>>(probes).unwrap())
+    };
+    let watched = replicas(&serving, &checked, &observed, questions, recorded);
     let told: Vec<_> = watched
         .iter()
         .map(|replica| {
@@ -117,16 +123,17 @@ fn what_runs_is_asked_for_what_its_document_says() {
                 replica.url.as_str(),
                 replica.digest.is_some(),
                 replica.questions.is_some(),
+                replica.recorded.len(),
             )
         })
         .collect();
     assert_eq!(
         told,
         [
-            ("http://127.0.0.1:1", true, true),
-            ("http://127.0.0.1:3", true, false),
+            ("http://127.0.0.1:1", true, true, 1),
+            ("http://127.0.0.1:3", true, false, 1),
             // Nothing is known of what made it, so it is asked our questions.
-            ("http://127.0.0.1:4", false, true),
+            ("http://127.0.0.1:4", false, true, 0),
         ]
     );
     assert_eq!(watched[0].interval, Duration::from_secs(30));

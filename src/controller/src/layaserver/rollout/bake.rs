@@ -58,7 +58,7 @@ pub(super) fn promoted(view: &View<'_>, draft: &mut Draft) -> Next {
 pub(super) fn baking(view: &View<'_>, draft: &mut Draft) -> Next {
     let champion = revision(draft.status.champion.as_ref()).unwrap_or_default();
     if let Ok(report) = report::of(view, champion) {
-        report::show(draft, &report);
+        report::show(view, draft, &report);
     }
     let window = view.spec.rollout.rollback_window_seconds;
     let rollout = draft.status.rollout.clone().unwrap_or_default();

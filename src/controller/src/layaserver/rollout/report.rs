@@ -3,6 +3,7 @@
 use api::kinds::laya_server::RolloutChecks;
 use api::revisions::RevisionReport;
 
+use super::super::facts::revision;
 use super::super::view::{Draft, View};
 
 /// Why a report is not about the traffic that status names.
@@ -67,21 +68,32 @@ fn ratio(part: u64, whole: u64) -> f64 {
     }
 }
 
-fn checks(report: &RevisionReport) -> RolloutChecks {
+/// The version that what is rolled out is compared with: the one that it is to replace, or has replaced.
+fn other(view: &View<'_>, draft: &Draft) -> Option<RevisionReport> {
+    let status = &draft.status;
+    let other = match status.candidate {
+        Some(_) => status.champion.as_ref(),
+        None => status.previous.as_ref(),
+    };
+    of(view, revision(other)?).ok()
+}
+
+fn checks(report: &RevisionReport, other: Option<&RevisionReport>) -> RolloutChecks {
     let count = |number: u64| i64::try_from(number).ok();
     let compared = report.comparisons > 0;
     RolloutChecks {
         requests: count(report.requests),
         error_ratio: Some(format!("{:.4}", error_ratio(report))),
         p95_millis: report.p95_millis.map(i64::from),
+        champion_p95_millis: other.and_then(|other| other.p95_millis).map(i64::from),
         comparisons: compared.then(|| count(report.comparisons)).flatten(),
         disagreement: compared.then(|| format!("{:.4}", disagreement(report))),
     }
 }
 
 /// Shows what was measured, each time it has doubled: a count that only grows is no reason to write a status.
-pub(super) fn show(draft: &mut Draft, report: &RevisionReport) {
-    let new = checks(report);
+pub(super) fn show(view: &View<'_>, draft: &mut Draft, report: &RevisionReport) {
+    let new = checks(report, other(view, draft).as_ref());
     let rollout = draft.rollout();
     let seen =
         |checks: &RolloutChecks| checks.requests.unwrap_or(0) + checks.comparisons.unwrap_or(0);

@@ -8,12 +8,13 @@ use api::reason::Reason;
 use super::super::available;
 use super::super::facts::Facts;
 use super::super::probed::{self, Found, Patience};
-use super::super::replicas::{Replica, Replicas};
+use super::super::replicas::{Refusal, Replica, Replicas};
 use super::super::restarts;
 use super::super::traffic;
 use super::super::view::{Because, Draft, View};
 use super::back::By;
 use super::report;
+use crate::probe::Readiness;
 
 /// Restarts of a candidate that are enough.
 const MAX_RESTARTS: u32 = 3;
@@ -60,6 +61,9 @@ fn candidate(view: &View<'_>, draft: &Draft, state: RolloutState) -> Option<Beca
     if let Some(because) = own_fault(view, draft, candidate, &replicas) {
         return Some(because);
     }
+    if let Some(because) = refuses(&replicas) {
+        return Some(because);
+    }
     match state {
         RolloutState::Shadowing | RolloutState::Gating | RolloutState::AwaitingApproval => {
             answers(view, draft, candidate, &replicas)
@@ -101,6 +105,28 @@ fn own_fault(
     })
 }
 
+/// A replica says of itself that it must not serve: it never will, so nobody waits for its deadline.
+fn refuses(replicas: &Replicas<'_>) -> Option<Because> {
+    replicas.iter().filter(|it| it.runs()).find_map(|replica| {
+        let Readiness::NotReady {
+            reason,
+            message,
+            verdict: Some(verdict),
+        } = &replica.probe?.readiness
+        else {
+            return None;
+        };
+        let advice = match verdict {
+            Reason::ContractMismatch => "Serve a checkpoint of this contract",
+            _ => "Serve another checkpoint, or publish this one again",
+        };
+        Some(Because::new(
+            *verdict,
+            format!("the server itself refuses to serve it: {reason}: {message}. {advice}"),
+        ))
+    })
+}
+
 /// What ended before this rollout began says nothing of it, and is started again: a candidate that was dropped for a newer
 /// wish may be wished once more before it was removed.
 pub(super) fn is_left_over(draft: &Draft, replica: &Replica<'_>) -> bool {
@@ -113,6 +139,16 @@ fn ended(replica: &Replica<'_>, how: &str) -> Because {
     let reason = replica.crash_reason();
     let code = replica.seen.exit_code;
     let code = code.map_or_else(String::new, |code| format!(" with code {code}"));
+    if let Some(Refusal { reason, said }) = replica.refusal() {
+        let said = said.map_or_else(String::new, |said| format!(": {said}"));
+        let advice = match reason {
+            Reason::BadCheckpoint => "Publish the checkpoint again, or serve another one",
+            _ => "Run relayctl rollout retry once its model is repaired",
+        };
+        let message =
+            format!("a replica ended {how}{code}: it refuses its checkpoint{said}. {advice}");
+        return Because::new(reason, message);
+    }
     let advice = match reason {
         Reason::OutOfMemory => format!(
             "Its limit of {} MiB was too little: raise spec.resources.limits.memory",

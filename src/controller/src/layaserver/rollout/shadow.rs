@@ -34,7 +34,7 @@ pub(super) fn next(view: &View<'_>, draft: &mut Draft, candidate: &Version) -> N
             };
         }
     };
-    report::show(draft, &report);
+    report::show(view, draft, &report);
     let needed = u64::try_from(shadow.min_comparisons).unwrap_or(0);
     let enough = report.comparisons >= needed;
     if !enough && !over {

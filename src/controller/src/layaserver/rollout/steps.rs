@@ -112,7 +112,7 @@ fn holding(view: &View<'_>, draft: &mut Draft, candidate: &Version) -> Option<Ne
     if draft.rollout().checks.is_none() {
         clocks.thaw(draft.rollout());
     }
-    report::show(draft, &report);
+    report::show(view, draft, &report);
     let limits = view.spec.rollout.canary.as_ref();
     let needed = limits.map_or(0, |canary| canary.limits.min_requests);
     let percent = weight(view, draft);

@@ -115,6 +115,13 @@ fn fault_24_a_crash_loop_a_slow_load_and_a_load_that_hangs_are_rejected() {
         ),
         (
             Behaviour {
+                ends: Some((1, 3)),
+                ..Behaviour::default()
+            },
+            "ModelDamaged",
+        ),
+        (
+            Behaviour {
                 ends: Some((1, 137)),
                 oom: true,
                 ..Behaviour::default()

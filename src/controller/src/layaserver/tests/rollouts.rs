@@ -178,6 +178,35 @@ fn canary_stays_while_there_are_too_few_requests_and_goes_back_beyond_its_limits
 }
 
 #[test]
+fn what_is_measured_stands_beside_what_it_is_compared_with() {
+    let measured = |world: &World| {
+        let checks = world.status().rollout.unwrap_or_default().checks?;
+        Some((checks.p95_millis?, checks.champion_p95_millis))
+    };
+    let mut world = roll(&canary());
+    let champion = world.status().champion.unwrap().revision.unwrap();
+    world.errors.insert(champion, (0, 39));
+    world.until("step 1", |world| world.traffic() == "v1:90 v2:10");
+    let candidate = world.candidate().unwrap();
+    world.errors.insert(candidate, (0, 41));
+    world.until("measured", |world| measured(world) == Some((41, Some(39))));
+    // Written with a step or a change of the counts, never for itself.
+    let shown = world.status().rollout.unwrap().checks.unwrap();
+    let champion = world.status().champion.unwrap().revision.unwrap();
+    world.errors.insert(champion, (0, 40));
+    world.pass(Kill::Never);
+    world.tick(1);
+    world.pass(Kill::Never);
+    let after = world.status().rollout.unwrap().checks;
+    assert!(
+        after.is_none_or(|after| after == shown || after.requests != shown.requests),
+        "no write for the champion's number alone"
+    );
+    world.until_state("Baking");
+    world.until("measured", |world| measured(world) == Some((41, Some(40))));
+}
+
+#[test]
 fn shadow_compares_and_then_goes_over_or_is_taken_back() {
     let extra = json!({"rollout": {"strategy": "Shadow", "shadow": {"minComparisons": 50, "maxDisagreement": "0.10"}}});
     let mut world = roll(&extra);
@@ -445,6 +474,31 @@ fn probing_rejects_what_lies_and_the_champion_is_untouched() {
         assert_eq!((world.traffic().as_str(), world.up("v2")), ("v1:100", 0));
         assert_eq!(world.outcome(), "Rejected");
         assert!(world.says("Ready=True/Reconciled") && world.says("Stalled=True/Rejected"));
+    }
+}
+
+#[test]
+fn one_that_says_itself_that_it_must_not_serve_is_rejected_before_its_deadline() {
+    for reason in [
+        Reason::WrongAnswers,
+        Reason::DeadHead,
+        Reason::MalformedAnswers,
+        Reason::ContractMismatch,
+    ] {
+        let mut world = roll(&json!({"rollout": {"progressDeadlineSeconds": 86_400}}));
+        let refuses = Behaviour {
+            refuses: Some(reason),
+            ..Behaviour::default()
+        };
+        world.behave("v2", refuses);
+        world.settle(60);
+        let status = world.status();
+        let rejected = &status.rejected[0];
+        assert_eq!(rejected.reason.as_deref(), Some(reason.as_str()));
+        let message = rejected.message.as_deref().unwrap();
+        assert!(message.contains("ProbeFailed: its own probe"), "{message}");
+        assert_eq!((world.traffic().as_str(), world.up("v2")), ("v1:100", 0));
+        assert_eq!(world.outcome(), "Rejected");
     }
 }
 

@@ -43,6 +43,8 @@ pub(super) struct Behaviour {
     pub(super) other_weights: bool,
     /// It runs and does not answer any more, and so many questions in a row were not answered.
     pub(super) hangs: Option<u32>,
+    /// It has found out this about itself, and is never ready.
+    pub(super) refuses: Option<Reason>,
 }
 
 impl Default for Behaviour {
@@ -58,6 +60,7 @@ impl Default for Behaviour {
             contract: None,
             other_weights: false,
             hangs: None,
+            refuses: None,
         }
     }
 }
@@ -328,7 +331,8 @@ impl World {
             .map_or(0, |since| (self.boot - since).as_secs());
         let known = server.asked.is_some() && asked > 0;
         let ready_for = ran.saturating_sub(behaviour.loads_in);
-        let ready = known && ran >= behaviour.loads_in && behaviour.hangs.is_none();
+        let loaded = known && ran >= behaviour.loads_in;
+        let ready = loaded && behaviour.hangs.is_none() && behaviour.refuses.is_none();
         let readiness = if known && behaviour.hangs.is_some() {
             Readiness::Unreachable {
                 message: "no whole answer within 1500 ms".to_owned(),
@@ -338,10 +342,17 @@ impl World {
                 since: server.started_wall,
                 for_seconds: ready_for.min(asked),
             }
+        } else if loaded && behaviour.refuses.is_some() {
+            Readiness::NotReady {
+                reason: "ProbeFailed".to_owned(),
+                message: "its own probe".to_owned(),
+                verdict: behaviour.refuses,
+            }
         } else if known {
             Readiness::NotReady {
                 reason: "Starting".to_owned(),
                 message: "loads its model".to_owned(),
+                verdict: None,
             }
         } else {
             Readiness::Unknown

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use api::kinds::laya_server::ServerApi;
+use api::kinds::laya_server::{ProbeLevel, ServerApi};
 use api::reason::Reason;
 use decision::relay_contract;
 use prometheus::{IntCounterVec, Opts};
-use testkit::{FakeLaya, Fault, Says};
+use testkit::{Answers, FakeLaya, Fault, Says};
 use tokio::task::JoinHandle;
 
 use super::*;
 use crate::clock::SystemClock;
-use crate::probe::questions::QuestionSet;
+use crate::probe::questions::{QuestionSet, RecordedProbe};
 use crate::probe::watched::Pace;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -59,6 +59,11 @@ impl World {
     }
 
     fn watch(&self, urls: &[String]) {
+        self.watch_recorded(urls, &[]);
+    }
+
+    /// The same for a checkpoint with recorded answers.
+    fn watch_recorded(&self, urls: &[String], recorded: &[RecordedProbe]) {
         let replica = |(ordinal, url): (u32, &String)| Replica {
             revision: "r1".to_owned(),
             ordinal,
@@ -67,7 +72,7 @@ impl World {
             digest: Some(DIGEST.to_owned()),
             contract: Some(relay_contract().digest().to_string()),
             questions: Some(QuestionSet::ours()),
-            recorded: Arc::from([]),
+            recorded: Arc::from(recorded),
             timeout: Duration::from_millis(500),
             interval: Duration::from_secs(60),
             pace: Pace::Rollout,
@@ -173,6 +178,35 @@ async fn fault_27_answers_of_every_kind_are_bounded_and_named() {
         assert_eq!(all, fault == Fault::DeadHead, "{what}");
     });
     futures_util::future::join_all(checks).await;
+}
+
+#[tokio::test]
+async fn an_answer_to_what_is_not_asked_any_more_is_not_judged_by_what_is() {
+    let world = World::new();
+    let probe = serde_json::json!({
+        "state": "recorded", "answers": {"task_type": {"label": "refactor", "probability": 0.97}},
+    });
+    let fake = FakeLaya::start(Says {
+        answers: Answers::Plausible(vec![probe.clone()]),
+        ..Says::relay().serving(DIGEST)
+    })
+    .await;
+    fake.fail(Fault::Latency(Duration::from_millis(100)));
+    world.watch(&[fake.url()]);
+    world
+        .until("a built-in question is under way", |_| fake.in_flight() > 0)
+        .await;
+    // Its answer is none that a record of this one allows.
+    let recorded: RecordedProbe = serde_json::from_value(probe).unwrap();
+    world.watch_recorded(&[fake.url()], &[recorded]);
+    let probe = world
+        .until("passed", |probe| {
+            let failed = probe.questions.failed.as_ref();
+            assert!(failed.is_none_or(|failed| !failed.conclusive), "{failed:?}");
+            probe.questions.passed_all
+        })
+        .await;
+    assert_eq!(probe.questions.level, Some(ProbeLevel::Expected));
 }
 
 #[tokio::test]

@@ -235,6 +235,7 @@ fn readiness_is_asked_each_second_while_a_rollout_waits_else_each_five() {
         Readiness::NotReady {
             reason: "Starting".to_owned(),
             message: "/ready answers 503 and does not say why".to_owned(),
+            verdict: None,
         }
     );
 }
