@@ -385,6 +385,18 @@ fn a_controller_of_its_own_reconciles_the_objects_of_a_laptop() {
             .as_str()
             .map(str::to_owned)
     });
+    // What this process remembers as deleted is swept by the other one.
+    let path = format!("{GROUP}/routingpolicies/default");
+    let uid = get(home, &path).json()["metadata"]["uid"].clone();
+    let uid = uid.as_str().unwrap();
+    let asked = || get(home, &format!("/api/tombstones/{uid}")).json();
+    assert_eq!(asked(), json!({"uid": uid, "deleted": false}));
+    let deleted = call(home, "DELETE", &path, "application/json", "");
+    assert!(deleted.status < 300, "{deleted:?}");
+    wait_for("the policy to be remembered as deleted", || {
+        (asked()["deleted"] == true).then_some(())
+    });
+    assert_eq!(get(home, "/api/tombstones/a%3Fb").status, 422);
     controller.stop();
     stopped(&mut router);
 }
