@@ -146,7 +146,7 @@ pub fn commands() -> [Command; 3] {
             PruneArguments::augment_args(
                 Command::new("prune").about("Delete checkpoints from a volume"),
             ),
-            "Deletes what --delete names and nothing else; names nothing: only tidies up. ",
+            "Deletes what --delete names and nothing else; without it only leftovers are tidied up. ",
         ),
     ]
 }
