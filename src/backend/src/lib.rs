@@ -8,6 +8,7 @@ pub mod docker;
 #[cfg(feature = "embedded")]
 pub mod embedded;
 mod error;
+mod models;
 mod observed;
 mod revision;
 pub mod task_protocol;
@@ -22,6 +23,7 @@ pub use action::{
     VolumeRole, Writes, default_memory_bytes,
 };
 pub use error::BackendError;
+pub use models::{ModelsRoom, ModelsView, StoredModel};
 pub use observed::{
     ImageSeen, ImageState, Observed, Progress, Room, RunState, ServerSeen, Stranger, TaskSeen,
     VolumeSeen, Waiting,
@@ -128,6 +130,11 @@ pub trait Backend: Debug + Send + Sync {
     /// # Errors
     /// When the engine does not answer.
     fn owners(&self) -> BoxFuture<'_, Result<Vec<Owner>, BackendError>>;
+
+    /// Room in the one volume of all models, where there is one and it can be told for nothing: no task is started for it.
+    fn models_room(&self) -> BoxFuture<'_, Option<ModelsRoom>> {
+        Box::pin(std::future::ready(None))
+    }
 }
 
 /// A child that has output.

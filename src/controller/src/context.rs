@@ -30,6 +30,15 @@ impl Namespaces {
             Self::Only(names) => names.iter().cloned().map(Some).collect(),
         }
     }
+
+    /// Whether objects of this one are seen.
+    #[must_use]
+    pub fn includes(&self, namespace: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(names) => names.iter().any(|name| name == namespace),
+        }
+    }
 }
 
 /// What every kind is reconciled with.

@@ -57,6 +57,7 @@ pub struct ControllerMetrics {
     backend_strangers: IntGaugeVec,
     model_fetch_bytes: IntCounter,
     model_fetch_failures: IntCounterVec,
+    model_volume_free: IntGaugeVec,
     probes: IntCounterVec,
     rollouts: IntCounterVec,
     rollout_duration: HistogramVec,
@@ -336,6 +337,11 @@ impl ControllerMetrics {
                 "Fetches of models that failed, by why.",
                 &["reason"],
             )?,
+            model_volume_free: gauges(
+                "model_volume_free_bytes",
+                "Bytes that are free in the volume of models; absent where that cannot be told.",
+                &["volume"],
+            )?,
             probes: counters(
                 "probe_total",
                 "Probe questions, by how they were answered.",
@@ -380,6 +386,16 @@ impl ControllerMetrics {
         self.model_fetch_failures
             .with_label_values(&[reason.as_str()])
             .inc();
+    }
+
+    /// Room in the volume of models; `None` where it is not known, so that no old number is taken for it.
+    pub fn model_volume_seen(&self, room: Option<(&str, u64)>) {
+        self.model_volume_free.reset();
+        if let Some((volume, bytes)) = room {
+            self.model_volume_free
+                .with_label_values(&[volume])
+                .set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        }
     }
 
     /// What probe questions are counted with.
@@ -699,6 +715,22 @@ pub(crate) mod tests {
             !text().contains(r#"status="False""#),
             "it went with its object"
         );
+    }
+
+    #[test]
+    fn room_that_is_not_known_any_more_is_not_told() {
+        let metrics = metrics();
+        let text = || {
+            let encoder = TextEncoder::new();
+            encoder
+                .encode_to_string(&metrics.process.registry.gather())
+                .unwrap()
+        };
+        metrics.model_volume_seen(Some(("relay-abc-models", 7)));
+        let line = r#"relay_model_volume_free_bytes{volume="relay-abc-models"} 7"#;
+        assert!(text().contains(line));
+        metrics.model_volume_seen(None);
+        assert!(!text().contains("relay_model_volume_free_bytes{"));
     }
 
     #[test]

@@ -11,8 +11,9 @@ use controller::faults::FaultPoints;
 use controller::fence::Fence;
 use controller::metrics::ControllerMetrics;
 use controller::reports::{HttpReports, NoReports, RevisionReader};
-use controller::{Controller, ControllerParts, Namespaces, NoTombstones};
+use controller::{Controller, ControllerParts, Namespaces};
 use files::Places;
+use kube::Client;
 use prometheus::Registry;
 use service::config::{Effective, Layers, Setting, Source};
 use service::listen::{ListenAddress, PortTaken, bind};
@@ -30,6 +31,7 @@ use crate::error::RelaydError;
 use crate::router_command::{build, environment};
 use crate::settings::{ClusterAddress, PREFIX, configuration_file, loopback, one, read_file};
 use crate::start::start_traces;
+use crate::tombstones::RemoteTombstones;
 
 /// Most bytes of the file with the store's id.
 const MAX_ID_BYTES: u64 = 128;
@@ -125,6 +127,7 @@ pub(crate) fn run(flags: ControllerFlags) -> Result<(), RelaydError> {
 /// What models and servers live on. With the objects of a cluster it is the cluster, which is not reconciled yet.
 fn engine(
     settings: &EngineSettings,
+    client: &Client,
     reports: Arc<dyn RevisionReader>,
 ) -> Result<Option<LocalEngine>, RelaydError> {
     let backend = settings.backend.unwrap_or(BackendName::Kubernetes);
@@ -142,9 +145,9 @@ fn engine(
         backend,
         by: ChosenBy::Flag,
     };
-    // What was deleted is known to the process with the store alone, so nothing is swept here.
     let beside = Beside {
-        tombstones: Arc::new(NoTombstones),
+        // What was deleted is known to the process with the store alone.
+        tombstones: Arc::new(RemoteTombstones::new(client.clone())),
         reports,
     };
     let engine = LocalEngine::of(choice, settings, store.text.trim(), &places, beside)?;
@@ -166,7 +169,7 @@ async fn reconcile(
         Some(url) => Arc::new(HttpReports::new(url, settings.router_token_file)),
         None => Arc::new(NoReports),
     };
-    let engine = engine(&settings.engine, reports)?;
+    let engine = engine(&settings.engine, &client, reports)?;
     let namespaces = if settings.namespaces.is_empty() {
         vec![client.default_namespace().to_owned()]
     } else {

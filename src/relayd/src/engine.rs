@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::kinds::shared::SecretRef;
-use backend::docker::{self, Docker, Instance, Proxies};
+use backend::docker::{self, Docker, Expected, Instance, Proxies};
 use backend::embedded::{Embedded, EmbeddedOptions, SecretFiles};
-use backend::{Action, Backend, BackendError, Ordinals, Owner, Question, RunState, ServerSeen};
+use backend::{
+    Action, Backend, BackendError, ModelsView, Ordinals, Owner, Question, RunState, ServerSeen,
+};
 use controller::reports::RevisionReader;
 use controller::{Engine, Tombstones, UnclaimedOwners};
 use files::Places;
@@ -122,18 +124,43 @@ impl LocalEngine {
     pub(crate) async fn import(
         &self,
         folder: PathBuf,
-        contract: Option<String>,
+        expected: Expected<'_>,
     ) -> Result<Value, BackendError> {
+        let Expected { digest, contract } = expected;
         match (&self.inside, &self.docker) {
-            (Some(inside), _) => Ok(inside.import(folder, contract).await),
+            (Some(inside), _) => Ok(inside.import(folder, digest, contract).await),
             (None, Some(docker)) => {
                 let image = &self.parts.laya_image;
-                docker.import(image, &folder, contract.as_deref()).await
+                docker.import(image, &folder, expected).await
             }
-            (None, None) => Err(BackendError::Failed {
-                what: format!("import {}", folder.display()),
-                message: "there is no engine".to_owned(),
-            }),
+            (None, None) => Err(no_engine(format!("import {}", folder.display()))),
+        }
+    }
+
+    /// What lies in the volume of models now; on Docker a task may have to look for it.
+    pub(crate) async fn look_at_models(&self) -> Result<ModelsView, BackendError> {
+        let what = || "look into the models volume".to_owned();
+        match (&self.inside, &self.docker) {
+            (Some(inside), _) => view_inside(inside)
+                .await
+                .map_err(|why| BackendError::Failed {
+                    what: what(),
+                    message: why,
+                }),
+            (None, Some(docker)) => {
+                let seen = docker.look_at_models(&self.parts.laya_image).await?;
+                Ok(seen.unwrap_or_else(nothing))
+            }
+            (None, None) => Err(no_engine(what())),
+        }
+    }
+
+    /// Deletes checkpoints from the volume of models: the result of the prune (control-plane 13).
+    pub(crate) async fn prune_models(&self, delete: &[String]) -> Result<Value, BackendError> {
+        match (&self.inside, &self.docker) {
+            (Some(inside), _) => Ok(inside.prune(delete).await),
+            (None, Some(docker)) => docker.prune_models(&self.parts.laya_image, delete).await,
+            (None, None) => Err(no_engine("prune the models volume".to_owned())),
         }
     }
 
@@ -229,6 +256,33 @@ impl LocalEngine {
         let seen = self.parts.backend.observe(owner, &question).await?;
         Ok(seen.servers)
     }
+}
+
+fn no_engine(what: String) -> BackendError {
+    BackendError::Failed {
+        what,
+        message: "there is no engine".to_owned(),
+    }
+}
+
+/// A volume that was never made.
+fn nothing() -> ModelsView {
+    ModelsView {
+        published: Vec::new(),
+        omitted: 0,
+        unknown: Vec::new(),
+        free_bytes: 0,
+        total_bytes: 0,
+    }
+}
+
+/// What lies in the folder of the engine inside.
+pub(crate) async fn view_inside(inside: &Embedded) -> Result<ModelsView, String> {
+    let looking = inside.clone();
+    let looked = tokio::task::spawn_blocking(move || looking.view()).await;
+    let view = looked.map_err(|error| error.to_string())?;
+    view.map(ModelsView::from)
+        .map_err(|error| format!("cannot read {}: {error}", inside.models().display()))
 }
 
 fn runs(server: &ServerSeen) -> bool {

@@ -19,6 +19,7 @@ mod router_command;
 mod router_port;
 mod settings;
 mod start;
+mod tombstones;
 
 use std::io::Write as _;
 use std::process::ExitCode;

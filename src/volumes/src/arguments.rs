@@ -93,6 +93,12 @@ struct PruneArguments {
     /// Checkpoint to mark, so that no prune deletes it; may be given again
     #[arg(long, value_name = "DIGEST")]
     keep: Vec<Digest>,
+    /// End at once where another writer has the volume
+    #[arg(long)]
+    no_wait: bool,
+    /// Delete and mark nothing: say what lies in the volume and how much room there is
+    #[arg(long, conflicts_with_all = ["delete", "keep", "no_wait"])]
+    list: bool,
 }
 
 /// A task, read from its words.
@@ -104,6 +110,11 @@ pub enum Task {
     Verify(VerifyRequest),
     /// `prune`.
     Prune(PruneRequest),
+    /// `prune --list`.
+    Look {
+        /// Root of the volume.
+        models: PathBuf,
+    },
 }
 
 /// The three words with their arguments, for a command line, completions and the manual page.
@@ -135,7 +146,7 @@ pub fn commands() -> [Command; 3] {
             PruneArguments::augment_args(
                 Command::new("prune").about("Delete checkpoints from a volume"),
             ),
-            "Deletes what --delete names and nothing else. ",
+            "Deletes what --delete names and nothing else; without it only leftovers are tidied up. ",
         ),
     ]
 }
@@ -179,7 +190,7 @@ impl Task {
         Ok(match word {
             "fetch" => Self::Fetch(fetch(read(matches)?)?),
             "verify" => Self::Verify(verify(read(matches)?)),
-            _ => Self::Prune(prune(read(matches)?)),
+            _ => prune(read(matches)?),
         })
     }
 
@@ -198,6 +209,11 @@ impl Task {
             Self::Prune(request) => {
                 let result = crate::prune(request, run);
                 Outcome::new(task::prune_result(&result), task::exit_of(&result))
+            }
+            Self::Look { models } => {
+                let result = crate::view(models)
+                    .map_err(|source| TaskError::io("look into", models, source));
+                Outcome::new(task::view_result(&result), task::exit_of(&result))
             }
         }
     }
@@ -280,18 +296,27 @@ fn verify(arguments: VerifyArguments) -> VerifyRequest {
     }
 }
 
-fn prune(arguments: PruneArguments) -> PruneRequest {
+fn prune(arguments: PruneArguments) -> Task {
     let PruneArguments {
         models,
         delete,
         keep,
+        no_wait,
+        list,
     } = arguments;
-    PruneRequest {
+    if list {
+        return Task::Look { models };
+    }
+    let mut limits = limits(None);
+    if no_wait {
+        limits.lock_wait = Duration::ZERO;
+    }
+    Task::Prune(PruneRequest {
         models,
         delete,
         keep,
-        limits: limits(None),
-    }
+        limits,
+    })
 }
 
 fn limits(deadline_seconds: Option<u64>) -> Limits {
@@ -391,6 +416,17 @@ mod tests {
         };
         assert_eq!(request.delete, [Digest::parse(&a).unwrap()]);
         assert_eq!(request.keep, [Digest::parse(&b).unwrap()]);
+        assert_eq!(request.limits.lock_wait, Limits::default().lock_wait);
+        let words = ["prune", "--models", "m", "--delete", &a, "--no-wait"];
+        let Task::Prune(request) = Task::parse(&words).unwrap() else {
+            panic!("another task");
+        };
+        assert_eq!(request.limits.lock_wait, Duration::ZERO);
+        let words = ["prune", "--models", "m", "--list"];
+        let Task::Look { models } = Task::parse(&words).unwrap() else {
+            panic!("another task");
+        };
+        assert_eq!(models, Path::new("m"));
 
         let words = [
             "verify", "--models", "m", "--digest", &a, "--path", "local-1",
@@ -423,6 +459,10 @@ mod tests {
             (
                 vec!["prune", "--models", "m", "--delete", &a, "--all"],
                 "--all",
+            ),
+            (
+                vec!["prune", "--models", "m", "--delete", &a, "--list"],
+                "cannot be used with",
             ),
         ] {
             let error = Task::parse(&words).unwrap_err();

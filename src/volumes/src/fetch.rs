@@ -12,12 +12,12 @@ use crate::layout::{Layout, make_folder};
 use crate::meaning::{self, Understood};
 use crate::part::{bring, remove};
 use crate::publish::{self, Publication};
-use crate::request::{Existing, FetchRequest, Fetched};
+use crate::request::{Existing, FetchRequest, Fetched, Source};
 use crate::run::{Phase, Run, Step};
 use crate::source::{self, Listing, Origin};
 use crate::space::{self, Room};
 use crate::watch::Watch;
-use crate::{Digest, TaskError, prune};
+use crate::{Digest, TaskError, TaskExit, prune, verify};
 
 /// Brings a checkpoint into a volume and publishes it, or finds that it is there. Blocks for as long as that takes; ends
 /// within a second of [`crate::Cancel::cancel`], except where the system itself does not return. Whatever ends it, the
@@ -71,11 +71,24 @@ impl Fetch<'_> {
                 got: listing.digest.to_string(),
             });
         }
-        if let Some(manifest) = self.trusted(&listing.digest) {
+        let found = match request.existing {
+            Existing::Trust => self.trusted(&listing.digest),
+            // Only what is damaged is made anew: an exchange for nothing would lose what the manifest tells beside files.
+            Existing::Repair => verify::proven(self.layout, &listing.digest, self.watch)?,
+        };
+        if let Some(manifest) = found {
             return self.present(&listing.digest, &manifest);
         }
         self.watch.passed(&Step::Looked)?;
-        self.bring(origin.as_mut(), &listing)
+        let staging = self.layout.staging(&listing.digest);
+        let brought = self.bring(origin.as_mut(), &listing);
+        if let Err(error) = &brought
+            && is_left_for_nobody(&request.source, error.exit())
+        {
+            // Best effort: why it was refused is what matters, and the next fetch of it tidies up too.
+            let _ = remove(&staging);
+        }
+        brought
     }
 
     /// The manifest of what is published, where it is taken as it is.
@@ -220,6 +233,12 @@ impl Fetch<'_> {
             notes: std::mem::take(&mut self.notes),
         }
     }
+}
+
+/// Whether what a fetch has staged is of no use once it ended so. Parts from elsewhere are gone on with; a copy of a folder
+/// of this machine is made again in no time, and nobody may ever ask for one that was refused.
+fn is_left_for_nobody(source: &Source, exit: TaskExit) -> bool {
+    matches!(source, Source::Folder { .. }) && exit != TaskExit::Interrupted
 }
 
 /// Bytes of the parts that may be gone on with.

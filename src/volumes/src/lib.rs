@@ -33,4 +33,4 @@ pub use request::{
 };
 pub use run::{Cancel, CrashPoints, NoCrash, OnProgress, Phase, Progress, Run, Step};
 pub use verify::verify;
-pub use view::{Published, View, view};
+pub use view::{Published, View, room, view};

@@ -10,7 +10,7 @@ use crate::part::remove;
 use crate::request::{PruneRequest, Pruned};
 use crate::run::{Phase, Run, Step};
 use crate::watch::Watch;
-use crate::{Digest, TaskError};
+use crate::{Digest, TaskError, view};
 
 /// Deletes exactly what is named, except what `.keep` marks. What is not there counts as deleted.
 ///
@@ -41,6 +41,8 @@ pub fn prune(request: &PruneRequest, run: &Run) -> Result<Pruned, TaskError> {
         .entries()
         .map_err(|source| TaskError::io("read", layout.root(), source))?;
     pruned.unknown = unknown;
+    // What was asked for is done, whether it can be looked at or not.
+    pruned.left = view(layout.root()).ok();
     Ok(pruned)
 }
 

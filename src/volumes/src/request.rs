@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use laya::checkpoint::{ContractRef, Probe};
 
-use crate::Digest;
+use crate::{Digest, View};
 
 /// Bring a checkpoint into a volume.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ pub enum Existing {
     /// Sizes as in its manifest are enough.
     #[default]
     Trust,
-    /// Every file is hashed, the bad ones are fetched, and the folder is exchanged.
+    /// Every file is hashed; where one is bad, the bad ones are fetched and the folder is exchanged.
     Repair,
 }
 
@@ -234,4 +234,6 @@ pub struct Pruned {
     pub freed_bytes: u64,
     /// Names that the layout does not know; never touched.
     pub unknown: Vec<String>,
+    /// What is left, and how much room there is; `None` where that could not be read.
+    pub left: Option<View>,
 }

@@ -8,7 +8,7 @@ use decision::json;
 use laya::checkpoint::{ContractRef, Probe};
 use serde_json::{Map, Value, json as value};
 
-use crate::{Fetched, Progress, Pruned, TaskError, TaskExit, Verified};
+use crate::{Fetched, Progress, Pruned, TaskError, TaskExit, Verified, View};
 
 /// Longest RESULT, in bytes.
 pub const MAX_RESULT_BYTES: usize = 256 << 10;
@@ -18,6 +18,10 @@ const MAX_MESSAGE_CHARS: usize = 2000;
 const OMITTED: &str = r#","decisionsOmitted":true"#;
 /// Most unknown names in it.
 const MAX_UNKNOWN: usize = 100;
+/// Most versions in it.
+const MAX_VERSIONS: usize = 400;
+/// Longest word on what is wrong with a version, in characters.
+const MAX_DAMAGE_CHARS: usize = 160;
 
 /// How a task ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,19 +132,70 @@ pub fn prune_result(result: &Result<Pruned, TaskError>) -> String {
                 kept,
                 freed_bytes,
                 unknown,
+                left,
             } = pruned;
             let digests = |list: &[crate::Digest]| -> Vec<String> {
                 list.iter().map(ToString::to_string).collect()
             };
+            let mut object = Map::new();
+            object.insert("ok".to_owned(), true.into());
+            object.insert("deleted".to_owned(), digests(deleted).into());
+            object.insert("kept".to_owned(), digests(kept).into());
+            object.insert("freedBytes".to_owned(), (*freed_bytes).into());
+            if let Some(left) = left {
+                with_view(&mut object, left);
+            }
             let shown: Vec<&String> = unknown.iter().take(MAX_UNKNOWN).collect();
-            let object = value!({
-                "ok": true, "deleted": digests(deleted), "kept": digests(kept), "freedBytes": freed_bytes,
-                "unknown": shown,
-            });
-            printable(&object.to_string())
+            object.insert("unknown".to_owned(), value!(shown));
+            printable(&Value::Object(object).to_string())
         }
         Err(error) => failure(error),
     }
+}
+
+/// The result of a look at a volume as JSON.
+#[must_use]
+pub fn view_result(result: &Result<View, TaskError>) -> String {
+    match result {
+        Ok(view) => {
+            let mut object = Map::new();
+            object.insert("ok".to_owned(), true.into());
+            with_view(&mut object, view);
+            printable(&Value::Object(object).to_string())
+        }
+        Err(error) => failure(error),
+    }
+}
+
+/// Adds what lies in a volume: `published`, `unknown`, `freeBytes`, `totalBytes`, and how many of the first are `omitted`.
+fn with_view(object: &mut Map<String, Value>, view: &View) {
+    let View {
+        published,
+        unknown,
+        free_bytes,
+        total_bytes,
+    } = view;
+    let versions: Vec<Value> = published
+        .iter()
+        .take(MAX_VERSIONS)
+        .map(|version| {
+            let damage = version.damage.as_deref();
+            let damage = damage.map(|why| cut_to(why, MAX_DAMAGE_CHARS));
+            value!({
+                "digest": version.digest.to_string(), "sizeBytes": version.size_bytes, "keep": version.keep,
+                "damage": damage,
+            })
+        })
+        .collect();
+    let omitted = published.len() - versions.len();
+    if omitted > 0 {
+        object.insert("omitted".to_owned(), omitted.into());
+    }
+    object.insert("published".to_owned(), versions.into());
+    let shown: Vec<&String> = unknown.iter().take(MAX_UNKNOWN).collect();
+    object.insert("unknown".to_owned(), value!(shown));
+    object.insert("freeBytes".to_owned(), (*free_bytes).into());
+    object.insert("totalBytes".to_owned(), (*total_bytes).into());
 }
 
 fn described(digest: &str, contract: Option<&ContractRef>) -> Map<String, Value> {
@@ -255,10 +310,14 @@ pub fn write_result(path: &Path, result: &str) -> io::Result<()> {
 }
 
 fn cut(text: &str) -> String {
-    if text.chars().count() <= MAX_MESSAGE_CHARS {
+    cut_to(text, MAX_MESSAGE_CHARS)
+}
+
+fn cut_to(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
         return text.to_owned();
     }
-    let start: String = text.chars().take(MAX_MESSAGE_CHARS).collect();
+    let start: String = text.chars().take(most).collect();
     format!("{start}…")
 }
 

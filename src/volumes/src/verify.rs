@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use laya::checkpoint::{FileEntry, Manifest, OPTIONAL_FILES, REQUIRED_FILES, checkpoint_digest};
 
-use crate::TaskError;
 use crate::layout::{Layout, MANIFEST, read_manifest};
 use crate::meaning::{self, Understood};
 use crate::part::hash_file;
@@ -15,6 +14,7 @@ use crate::request::{Verified, VerifyRequest};
 use crate::run::{Phase, Run};
 use crate::source::open_inside;
 use crate::watch::Watch;
+use crate::{Digest, TaskError};
 
 /// Most findings of a message.
 const MAX_FINDINGS: usize = 5;
@@ -40,6 +40,38 @@ pub fn verify(request: &VerifyRequest, run: &Run) -> Result<Verified, TaskError>
         notes: Vec::new(),
     };
     verifying.run()
+}
+
+/// The manifest of a published version that is whole: every byte of its files is right, and nothing lies beside them. `None` where there is none or anything is wrong.
+///
+/// # Errors
+/// When the task is to end.
+pub(crate) fn proven(
+    layout: &Layout,
+    digest: &Digest,
+    watch: &Watch,
+) -> Result<Option<Manifest>, TaskError> {
+    let Some(Ok(manifest)) = layout.look(digest) else {
+        return Ok(None);
+    };
+    let request = VerifyRequest {
+        models: layout.root().to_owned(),
+        digest: digest.clone(),
+        path: None,
+        contract: None,
+        limits: *watch.limits(),
+    };
+    let mut verifying = Verifying {
+        folder: layout.published(digest),
+        request: &request,
+        watch,
+        notes: Vec::new(),
+    };
+    match verifying.compare(&manifest) {
+        Ok(()) => Ok(Some(manifest)),
+        Err(TaskError::Damaged { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 struct Verifying<'a> {

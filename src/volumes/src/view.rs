@@ -53,15 +53,23 @@ pub fn view(models: &Path) -> io::Result<View> {
             digest,
         })
         .collect();
-    let nearest = models
-        .ancestors()
-        .find(|folder| folder.is_dir())
-        .unwrap_or(models);
-    let (free_bytes, total_bytes) = space::totals(nearest)?;
+    let (free_bytes, total_bytes) = room(models)?;
     Ok(View {
         published,
         unknown,
         free_bytes,
         total_bytes,
     })
+}
+
+/// Free and all bytes of the file system that a volume lies on, or will lie on. Reads no directory.
+///
+/// # Errors
+/// When the system does not say.
+pub fn room(models: &Path) -> io::Result<(u64, u64)> {
+    let nearest = models
+        .ancestors()
+        .find(|folder| folder.is_dir())
+        .unwrap_or(models);
+    space::totals(nearest)
 }

@@ -1,40 +1,25 @@
 //! A folder of this machine becomes a checkpoint of the models volume (control-plane 18): its files are streamed into a
 //! volume of a helper container, which publishes them as `laya fetch --from-dir` does. It works the same for an engine on
 //! another machine, and needs no right of the container's user on the folder.
-//!
-//! The helper holds a copy of the whole checkpoint, so it is removed in any case: an import goes on in the background when
-//! whoever asked for it goes away, and what a process that was killed left is removed later.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use api::group::Kind;
-use api::label::{self, Task};
-use bollard::models::{ContainerCreateBody, ContainerSummary};
+use api::label::Task;
 use bollard::query_parameters::UploadToContainerOptionsBuilder;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use jiff::Timestamp;
 use serde_json::Value;
 use tokio::io::AsyncReadExt as _;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::archive::{BadName, folder_end, folder_header, padding};
-use super::names::Instance;
+use super::helper::{Errand, PATIENCE, nobody};
 use super::render::STAGED;
-use super::volumes::random_uid;
-use super::{Docker, Inner, labels};
+use super::{Docker, Inner};
 use crate::{
-    BackendError, Network, Owner, StagedFile, TaskArguments, TaskKey, TaskSpec, VolumeRole, Writes,
-    task_protocol,
+    BackendError, Network, StagedFile, TaskArguments, TaskKey, TaskSpec, VolumeRole, Writes,
 };
 
-/// For all files to reach the engine, and for the fetch after that.
-const PATIENCE: Duration = Duration::from_secs(1800);
-/// A helper of this age is nobody's any more, in seconds: an import has [`PATIENCE`] twice.
-const LEFT_OVER_SECONDS: i64 = 3600;
-/// Between two looks whether the fetch has ended.
-const AGAIN: Duration = Duration::from_millis(300);
 /// Bytes of a piece on the way to the engine.
 const PIECE: usize = 256 << 10;
 /// Pieces that may wait.
@@ -43,14 +28,21 @@ const PIECES: usize = 4;
 const MAX_FILES: usize = 512;
 /// Deepest folder.
 const MAX_DEPTH: usize = 8;
-/// Bytes of output that are read: a RESULT has at most 256 KiB.
-const OUTPUT: usize = 512 << 10;
 /// Memory of the helper: tokenizer and headers are read, weights are streamed.
 const MEMORY_BYTES: u64 = 1 << 30;
 
+/// What a folder must be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Expected<'a> {
+    /// The checkpoint digest that its files must have.
+    pub digest: Option<&'a str>,
+    /// The contract digest that it must have, if it names one.
+    pub contract: Option<&'a str>,
+}
+
 impl Docker {
-    /// Publishes a folder in the models volume: the RESULT of the fetch, which says `ok` or why not. It goes on when this is
-    /// dropped.
+    /// Publishes a folder in the models volume, and mends with it what is published and damaged: the RESULT of the fetch,
+    /// which says `ok` or why not. It goes on when this is dropped.
     ///
     /// # Errors
     /// When the folder cannot be read, or the engine does not do its part.
@@ -58,9 +50,8 @@ impl Docker {
         &self,
         image: &str,
         folder: &Path,
-        contract: Option<&str>,
+        expected: Expected<'_>,
     ) -> Result<Value, BackendError> {
-        let inner = &self.inner;
         let what = format!("import {}", folder.display());
         let folder = folder.to_owned();
         let listing = {
@@ -74,99 +65,29 @@ impl Docker {
         let files = listing
             .map_err(|error| failed(error.to_string()))?
             .map_err(failed)?;
-        let nobody = nobody();
-        inner.ensure_volume(&nobody, &VolumeRole::Models).await?;
-        let uid = random_uid()?;
-        let name = format!("{}{uid}", prefix(&inner.instance()));
-        let renderer = inner.renderer();
-        let mut body = renderer.task(&nobody, &spec(image, contract), image);
-        // It is nobody's child: no object is to claim it, and no sweep to find it.
-        body.labels = Some(labels::ours(&renderer.instance));
-        let (tell, told) = oneshot::channel();
-        let (inner, on_what) = (inner.clone(), what.clone());
-        self.spawn(async move {
-            let import = inner.import(&name, body, &on_what, &folder, files);
-            let result = Box::pin(import).await;
-            // Nobody may wait for it any more.
-            let _ = tell.send(result);
-        });
-        told.await
-            .map_err(|_| failed("it was given up, since the process ends".to_owned()))?
+        let models = VolumeRole::Models;
+        self.inner.ensure_volume(&nobody(), &models).await?;
+        let spec = spec(image, expected);
+        let helper = self.helper(Errand::Import, what.clone(), &spec)?;
+        let inner = self.inner.clone();
+        let work = async move {
+            let (name, what) = (helper.name.clone(), helper.what.clone());
+            let fill = Box::pin(inner.upload_folder(&name, &what, &folder, files));
+            Box::pin(inner.run_helper(helper, fill)).await
+        };
+        self.in_background(what, work).await
     }
-}
-
-/// What names of helpers begin with.
-fn prefix(instance: &Instance) -> String {
-    format!("{}import-", instance.prefix())
-}
-
-/// Whether a container of ours is a helper that nobody waits for any more.
-fn is_left_over(container: &ContainerSummary, prefix: &str, now_seconds: i64) -> bool {
-    let labels = container.labels.as_ref();
-    // A server may have such a name; it has an owner.
-    let is_nobodys = labels.is_some_and(|labels| !labels.contains_key(label::UID));
-    let names = container.names.iter().flatten();
-    let mut names = names.map(|name| name.trim_start_matches('/'));
-    let is_old = container
-        .created
-        .is_some_and(|at| now_seconds.saturating_sub(at) > LEFT_OVER_SECONDS);
-    is_nobodys && is_old && names.any(|name| name.starts_with(prefix))
 }
 
 impl Inner {
-    async fn import(
-        &self,
-        name: &str,
-        body: ContainerCreateBody,
-        what: &str,
-        folder: &Path,
-        files: Vec<Entry>,
-    ) -> Result<Value, BackendError> {
-        let result = match self.create(name, body).await {
-            Ok(()) => self.publish(name, what, folder, files).await,
-            // One may be there all the same, where the answer alone was lost.
-            Err(error) => Err(error),
-        };
-        // Also where it failed: it is of no use to anybody. What was published stays published.
-        if let Err(error) = self.remove(name).await {
-            tracing::warn!(%error, container = name, "the helper of an import was not removed; it is tried again later");
-        }
-        result
-    }
-
-    /// Removes helpers of imports that a process left behind which was killed.
-    pub(super) async fn remove_left_over_imports(&self) {
-        let instance = self.instance();
-        let ours = format!("{}={}", label::INSTANCE, instance.as_str());
-        let listed = match self.list("label", vec![ours]).await {
-            Ok(listed) => listed,
-            Err(error) => {
-                return tracing::debug!(%error, "helpers of imports cannot be looked for");
-            }
-        };
-        let (prefix, now) = (prefix(&instance), Timestamp::now().as_second());
-        let old: Vec<String> = listed
-            .into_iter()
-            .filter(|container| is_left_over(container, &prefix, now))
-            .filter_map(|container| container.id)
-            .collect();
-        for id in old {
-            match self.remove(&id).await {
-                Ok(()) => tracing::info!(container = id, "the helper of an old import was removed"),
-                Err(error) => {
-                    tracing::warn!(%error, "the helper of an old import was not removed");
-                }
-            }
-        }
-    }
-
-    async fn publish(
+    /// Streams files into the volume of a helper that was made and not started.
+    async fn upload_folder(
         &self,
         name: &str,
         what: &str,
         folder: &Path,
         files: Vec<Entry>,
-    ) -> Result<Value, BackendError> {
+    ) -> Result<(), BackendError> {
         let (pieces, mut stream) = mpsc::channel::<std::io::Result<Bytes>>(PIECES);
         let sending = tokio::spawn(send(folder.to_owned(), files, pieces));
         let body = futures_util::stream::poll_fn(move |context| stream.poll_recv(context));
@@ -181,69 +102,25 @@ impl Inner {
             })
             .await;
         sending.abort();
-        uploaded?;
-        self.start(name).await?;
-        let ended = tokio::time::timeout(PATIENCE, self.until_ended(name)).await;
-        let code = ended.map_err(|_| BackendError::TimedOut {
-            what: what.to_owned(),
-            after: PATIENCE,
-        })??;
-        let output = self.output(name, OUTPUT).await?;
-        let said = task_protocol::read(&output);
-        said.result.ok_or_else(|| BackendError::Failed {
-            what: what.to_owned(),
-            message: format!(
-                "the fetch ended with code {code} and no result: {}",
-                said.tail
-            ),
-        })
-    }
-
-    async fn until_ended(&self, name: &str) -> Result<i64, BackendError> {
-        loop {
-            let inspected = self.inspect(name).await?;
-            let Some(state) = inspected.and_then(|inspected| inspected.state) else {
-                return Err(BackendError::Failed {
-                    what: format!("wait for container {name}"),
-                    message: "somebody removed it".to_owned(),
-                });
-            };
-            let ended = state
-                .finished_at
-                .as_deref()
-                .is_some_and(|at| !at.starts_with("0001-"));
-            if state.running == Some(false) && ended {
-                return Ok(state.exit_code.unwrap_or(-1));
-            }
-            tokio::time::sleep(AGAIN).await;
-        }
+        uploaded
     }
 }
 
-/// Owner of what has none.
-fn nobody() -> Owner {
-    Owner {
-        kind: Kind::LayaModel,
-        namespace: "default".to_owned(),
-        name: "import".to_owned(),
-        uid: String::new(),
-    }
-}
-
-fn spec(image: &str, contract: Option<&str>) -> TaskSpec {
-    let mut words = ["fetch", "--models", "/data/models", "--from-dir", STAGED]
-        .map(str::to_owned)
-        .to_vec();
-    if let Some(contract) = contract {
-        words.extend(["--contract".to_owned(), contract.to_owned()]);
-    }
+fn spec(image: &str, expected: Expected<'_>) -> TaskSpec {
+    let words = ["fetch", "--models", "/data/models", "--from-dir", STAGED];
+    // Somebody brings good files: that sizes are right is not enough for what lies there.
+    let words = words.into_iter().chain(["--repair"]);
+    let digest = expected.digest.map(|digest| ["--digest", digest]);
+    let contract = expected.contract.map(|digest| ["--contract", digest]);
+    let words = words.chain(digest.into_iter().flatten());
+    let words = words.chain(contract.into_iter().flatten());
     TaskSpec {
         key: TaskKey {
             task: Task::Fetch,
             attempt: 1,
         },
         image: image.to_owned(),
-        arguments: TaskArguments(words),
+        arguments: TaskArguments(words.map(str::to_owned).collect()),
         volumes: vec![(VolumeRole::Models, Writes::Yes)],
         network: Network::None,
         // So that it gets the volume that the files are put into; they come as a stream.
@@ -388,31 +265,18 @@ mod tests {
     }
 
     #[test]
-    fn old_helpers_of_nobody_are_left_over() {
-        let cases = [
-            ("/relay-012345-import-aabb", None, 0, true),
-            ("/relay-012345-import-aabb", None, 6000, false),
-            (
-                "/relay-012345-import-aabbccddee-0",
-                Some("a server's"),
-                0,
-                false,
-            ),
-            ("/relay-012345-fetch-lm-import-1", None, 0, false),
-            ("/relay-999999-import-aabb", None, 0, false),
-        ];
-        for (name, uid, created, expected) in cases {
-            let labels = uid.map(|uid| (label::UID.to_owned(), uid.to_owned()));
-            let container = ContainerSummary {
-                names: Some(vec![name.to_owned()]),
-                labels: Some(labels.into_iter().collect()),
-                created: Some(created),
-                ..ContainerSummary::default()
-            };
-            let instance = Instance::parse("0123456789ab").unwrap();
-            let found = is_left_over(&container, &prefix(&instance), 7200);
-            assert_eq!(found, expected, "{name} {uid:?} {created}");
-        }
+    fn what_is_expected_is_asked_for() {
+        let words = |expected| spec("laya", expected).arguments.0.join(" ");
+        let plain = format!("fetch --models /data/models --from-dir {STAGED} --repair");
+        assert_eq!(words(Expected::default()), plain);
+        let both = Expected {
+            digest: Some("sha256:1"),
+            contract: Some("sha256:2"),
+        };
+        assert_eq!(
+            words(both),
+            format!("{plain} --digest sha256:1 --contract sha256:2")
+        );
     }
 
     #[test]

@@ -1,11 +1,15 @@
 //! What is remembered between two looks, none of which may cause an action by itself: what containers that ended said,
-//! limits, exit codes that inspection no longer shows, the last GPU check, and names that are being worked on.
+//! limits, exit codes that inspection no longer shows, the last GPU check, what lay in the volume of models, and names that
+//! are being worked on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
+
 use super::gpu::Checked;
+use crate::ModelsView;
 use crate::task_protocol::Said;
 
 /// Entries of each kind.
@@ -19,6 +23,7 @@ pub(super) struct Memory {
     limits: Mutex<BTreeMap<String, u64>>,
     exits: Mutex<BTreeMap<String, i32>>,
     gpu: Mutex<Option<(Instant, Checked)>>,
+    models: Mutex<Option<(Timestamp, ModelsView)>>,
     under_way: Arc<Mutex<BTreeSet<String>>>,
 }
 
@@ -78,6 +83,15 @@ impl Memory {
         if gpu.is_none_or(|(known, _)| known <= at) {
             *gpu = Some((at, checked));
         }
+    }
+
+    /// What a task found in the volume of models, and when; what was published since is not in it.
+    pub(super) fn models(&self) -> Option<(Timestamp, ModelsView)> {
+        lock(&self.models).clone()
+    }
+
+    pub(super) fn remember_models(&self, found: ModelsView) {
+        *lock(&self.models) = Some((Timestamp::now(), found));
     }
 
     /// Takes a container for work in the background; `None` while somebody else has it.

@@ -11,11 +11,13 @@ mod engine;
 mod error;
 mod events;
 mod gpu;
+mod helper;
 mod import;
 mod labels;
 mod logs;
 mod map;
 mod memory;
+mod models;
 mod names;
 mod observe;
 mod owners;
@@ -38,11 +40,15 @@ use tokio::task::JoinSet;
 
 pub use credentials::RegistryCredentials;
 pub use engine::Facts;
+pub use import::Expected;
+pub use models::{Models, Place};
 pub use names::Instance;
 pub use reference::{Reference, Remote};
 pub use render::{GpuRequests, Proxies, Renderer};
 
-use crate::{Action, Backend, BackendError, Capabilities, Child, Hint, Observed, Owner, Question};
+use crate::{
+    Action, Backend, BackendError, Capabilities, Child, Hint, ModelsRoom, Observed, Owner, Question,
+};
 use engine::Engine;
 use memory::Memory;
 
@@ -281,5 +287,9 @@ impl Backend for Docker {
 
     fn owners(&self) -> BoxFuture<'_, Result<Vec<Owner>, BackendError>> {
         Box::pin(self.inner.owners())
+    }
+
+    fn models_room(&self) -> BoxFuture<'_, Option<ModelsRoom>> {
+        Box::pin(self.inner.models_room())
     }
 }

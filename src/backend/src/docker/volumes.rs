@@ -23,7 +23,7 @@ pub(super) enum Found {
 }
 
 impl Inner {
-    async fn find_volume(&self, name: &str) -> Result<Option<Volume>, BackendError> {
+    pub(super) async fn find_volume(&self, name: &str) -> Result<Option<Volume>, BackendError> {
         let what = format!("inspect volume {name}");
         let name = name.to_owned();
         self.engine

@@ -28,7 +28,7 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::action::{Action, Ordinals, ServerSpec, VolumeRole};
 use crate::error::BackendError;
 use crate::observed::{Observed, Room, VolumeSeen};
-use crate::{Backend, Capabilities, Child, Hint, Owner, Question};
+use crate::{Backend, Capabilities, Child, Hint, ModelsRoom, Owner, Question};
 
 pub use secrets::SecretFiles;
 pub use settings::MODELS;
@@ -117,30 +117,50 @@ impl Embedded {
         &self.0.options.models
     }
 
-    /// Publishes a folder of this machine among the models, as `laya fetch --from-dir` does: its result (control-plane
-    /// 13), which says `ok` or why not. It has a thread of its own and goes on when this is dropped, until the engine is closed.
-    pub async fn import(&self, folder: PathBuf, contract: Option<String>) -> Value {
+    /// Publishes a folder of this machine among the models, as `laya fetch --from-dir` does, and mends with it what is
+    /// published and damaged: its result (control-plane 13), which says `ok` or why not. `digest` and `contract` are what
+    /// the folder must have. It has a thread of its own and goes on when this is dropped, until the engine is closed.
+    pub async fn import(
+        &self,
+        folder: PathBuf,
+        digest: Option<&str>,
+        contract: Option<&str>,
+    ) -> Value {
         let options = &self.0.options;
-        let fetch = |contract: Option<volumes::Digest>| volumes::FetchRequest {
+        let read = |text: Option<&str>| text.map(volumes::Digest::parse).transpose();
+        let (digest, contract) = match (read(digest), read(contract)) {
+            (Ok(digest), Ok(contract)) => (digest, contract),
+            (Err(error), _) | (_, Err(error)) => {
+                return json!({"ok": false, "message": error.to_string(), "code": 2});
+            }
+        };
+        let fetch = volumes::FetchRequest {
             models: options.models.clone(),
             source: volumes::Source::Folder { path: folder },
-            digest: None,
+            digest,
             contract,
-            existing: volumes::Existing::Trust,
+            // Somebody brings good files: that sizes are right is not enough for what lies there.
+            existing: volumes::Existing::Repair,
             prunable: Vec::new(),
             credential: None,
             store: Some(options.store.clone()),
             limits: volumes::Limits::default(),
         };
-        let contract = contract.map(|digest| volumes::Digest::parse(&digest));
-        match contract.transpose() {
-            Ok(contract) => self.call(volumes::Task::Fetch(fetch(contract))).await,
-            Err(error) => json!({"ok": false, "message": error.to_string(), "code": 2}),
-        }
+        self.call(volumes::Task::Fetch(fetch)).await
     }
 
-    /// Deletes checkpoints, as `laya prune` does: its result (control-plane 13).
-    pub async fn prune(&self, delete: Vec<volumes::Digest>) -> Value {
+    /// Deletes checkpoints, as `laya prune --no-wait` does: its result (control-plane 13).
+    pub async fn prune(&self, delete: &[String]) -> Value {
+        let delete: Result<Vec<_>, _> = delete
+            .iter()
+            .map(|digest| volumes::Digest::parse(digest))
+            .collect();
+        let delete = match delete {
+            Ok(delete) => delete,
+            Err(error) => {
+                return json!({"ok": false, "message": error.to_string(), "code": 2});
+            }
+        };
         self.call(volumes::Task::Prune(volumes::PruneRequest {
             models: self.0.options.models.clone(),
             delete,
@@ -321,6 +341,20 @@ impl Backend for Embedded {
 
     fn owners(&self) -> BoxFuture<'_, Result<Vec<Owner>, BackendError>> {
         async move { Ok(self.0.state.owners()) }.boxed()
+    }
+
+    fn models_room(&self) -> BoxFuture<'_, Option<ModelsRoom>> {
+        let models = self.models().to_owned();
+        async move {
+            let look = move || volumes::room(&models).ok();
+            let (free_bytes, total_bytes) = tokio::task::spawn_blocking(look).await.ok()??;
+            Some(ModelsRoom {
+                volume: MODELS.to_owned(),
+                free_bytes,
+                total_bytes,
+            })
+        }
+        .boxed()
     }
 }
 

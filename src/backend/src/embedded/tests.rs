@@ -348,7 +348,7 @@ async fn an_import_ends_with_the_engine() {
     let folder = world.home.path().join("from");
     write_random(&folder, Shape::Tiny, 1).unwrap();
     world.engine.close(Duration::from_secs(5)).await;
-    let result = world.engine.import(folder, None).await;
+    let result = world.engine.import(folder, None, None).await;
     assert_eq!(result["ok"], false, "{result}");
     assert!(world.engine.view().unwrap().published.is_empty());
 }

@@ -28,8 +28,8 @@ pub struct Engine {
 
 /// Remembers deleted objects for 30 days (control-plane 1.4).
 pub trait Tombstones: std::fmt::Debug + Send + Sync {
-    /// Whether children of a deleted object are swept here at all. An API server collects its own garbage and remembers
-    /// nobody: there, nothing is swept.
+    /// Whether children of a deleted object are swept here at all: not in a cluster, whose API server collects its own
+    /// garbage and remembers nobody.
     fn sweeps(&self) -> bool;
 
     /// Whether the store once had an object of this uid and has deleted it.
@@ -39,7 +39,7 @@ pub trait Tombstones: std::fmt::Debug + Send + Sync {
     fn was_deleted<'a>(&'a self, uid: &'a str) -> BoxFuture<'a, Result<bool, String>>;
 }
 
-/// Of an API server: nothing is swept.
+/// Of a cluster: nothing is swept.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoTombstones;
 

@@ -5,6 +5,7 @@ mod engine;
 mod hints;
 mod models;
 mod policies;
+mod room;
 mod servers;
 mod shared;
 mod sweep;
@@ -160,6 +161,10 @@ impl Controller {
             controller.add_sweep(&engine);
             let hear = std::mem::take(&mut controller.hints);
             controller.tasks.spawn(hear.run(engine.backend.changes()));
+            let metrics = controller.context.metrics.clone();
+            controller
+                .tasks
+                .spawn(room::watch(engine.backend.clone(), metrics));
         }
         controller
     }

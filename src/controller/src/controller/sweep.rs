@@ -57,12 +57,13 @@ impl UnclaimedOwners {
         self.0.subscribe()
     }
 
-    fn set(&self, owners: Vec<Unclaimed>) {
+    /// Whether they are others than before.
+    fn set(&self, owners: Vec<Unclaimed>) -> bool {
         self.0.send_if_modified(|known| {
             let differs = *known != owners;
             *known = owners;
             differs
-        });
+        })
     }
 }
 
@@ -172,7 +173,14 @@ impl Sweep {
         self.context
             .metrics
             .backend_strangers(name, unclaimed.len());
-        self.unclaimed.set(unclaimed);
+        let count = unclaimed.len();
+        // Where another process serves the objects, nobody else says it.
+        if self.unclaimed.set(unclaimed) && count > 0 {
+            tracing::warn!(
+                count,
+                "owners that no object stands for have children on the engine, which go on"
+            );
+        }
         for owner in verdict.remove {
             if let Err(why) = self.remove(&owner).await {
                 note(&mut problem, &owner, &why);
@@ -182,7 +190,8 @@ impl Sweep {
     }
 
     async fn fate(&self, owner: &Owner) -> Result<Fate, String> {
-        if self.is_there(owner) {
+        // Of a namespace that is not watched nothing is known, and another process may look after it.
+        if !self.context.namespaces.includes(&owner.namespace) || self.is_there(owner) {
             return Ok(Fate::Owned);
         }
         let deleted = self.tombstones.was_deleted(&owner.uid).await?;

@@ -96,3 +96,29 @@ async fn fault_07_orphans_go_after_two_looks_and_unknown_ones_stay() {
     assert_eq!(world.engine.children(&owned.uid).1.len(), 1);
     running.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn children_of_a_namespace_that_is_not_watched_are_left_alone() {
+    let world = World::new().await;
+    world.engine.script(|_, _| Script::Runs);
+    let unknown = owner(Kind::LayaServer, "other", "never-known");
+    // Its object may well be there, where nobody of this process looks.
+    let elsewhere = Owner {
+        namespace: "elsewhere".to_owned(),
+        ..owner(Kind::LayaServer, "another", "known-elsewhere")
+    };
+    for owner in [&elsewhere, &unknown] {
+        child(&world, owner).await;
+    }
+    let running = world.start();
+    until("the unknown one alone is listed", || async {
+        let listed = world.unclaimed.list();
+        if listed.len() == 1 && listed[0].owner == unknown {
+            Ok(())
+        } else {
+            Err(listed)
+        }
+    })
+    .await;
+    running.end().await;
+}

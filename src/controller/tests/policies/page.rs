@@ -26,7 +26,7 @@ const HEAD: &str = "\
 
 Prometheus text at `GET /metrics` of the admin port of `relayd controller`, and of `relayd local`, which has those of the
 [router](metrics.md) too. Every label has a closed set of words, but `namespace` and `name` of the gauges that each LayaServer
-has: they appear and disappear with the object. No uid, digest or text is ever a label.
+has: they appear and disappear with the object; and `volume`, of which there is one. No uid, digest or text is ever a label.
 
 | metric | type | labels | |
 |---|---|---|---|
@@ -94,6 +94,7 @@ fn words(metric: &str, label: &str) -> Words {
         (_, "outcome") => closed(&RolloutEnded::OUTCOMES),
         (_, "role") => closed(&["champion", "candidate"]),
         (_, "namespace" | "name") => Words::Open("of the LayaServer"),
+        (_, "volume") => Words::Open("its name on the engine"),
         (_, "cause") => closed(&["ended", "idle", "error", "expired", "forbidden"]),
         ("relay_otel_dropped_total", "reason") => closed(&["not_delivered", "queue_full"]),
         other => panic!("{other:?} is not in the table"),
@@ -205,6 +206,7 @@ async fn the_committed_page_is_current() {
     metrics.backend_seen("docker", true);
     metrics.backend_strangers("docker", 0);
     metrics.model_fetch_failed(Reason::SourceBusy);
+    metrics.model_volume_seen(Some(("relay-012345-models", 1)));
     with_a_server(&metrics);
     let text = page(&metrics.process.registry.gather());
     running.end().await;

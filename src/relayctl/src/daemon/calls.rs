@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::CliError;
+use crate::facts;
 use crate::kinds::Kind;
 use crate::refusal::ServerError;
 use crate::server::{Server, encode};
@@ -16,6 +17,8 @@ use api::exit::Exit;
 pub(crate) const MAX_LOG: usize = 64 << 10;
 /// Copying and hashing 10 GB from a slow disk.
 const IMPORT_PATIENCE: Duration = Duration::from_secs(3600);
+/// Starting a container that lists files, or deletes 100 GB of them.
+const PRUNE_PATIENCE: Duration = Duration::from_secs(1800);
 /// A daemon that is told to stop answers at once or is in trouble.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -43,6 +46,8 @@ pub(crate) struct Engine {
     pub(crate) models_volume: Option<ModelsVolume>,
     /// Versions that the volume holds.
     pub(crate) models: Vec<StoredModel>,
+    /// Why what it holds is not known.
+    pub(crate) models_unknown: Option<String>,
 }
 
 /// Memory for another server.
@@ -91,6 +96,22 @@ pub(crate) struct ModelsVolume {
     pub(crate) total_bytes: u64,
     /// Folders that the layout does not know.
     pub(crate) unknown_folders: Vec<String>,
+    /// When a task saw it so, where it cannot be looked at now.
+    pub(crate) seen_at: Option<String>,
+}
+
+impl ModelsVolume {
+    /// Its name and room, for people.
+    pub(crate) fn room(&self) -> String {
+        let then = self.seen_at.as_deref();
+        format!(
+            "{}: {} free of {}{}",
+            self.name,
+            facts::bytes(self.free_bytes),
+            facts::bytes(self.total_bytes),
+            then.map_or(String::new(), |at| format!(", as a task saw it at {at}"))
+        )
+    }
 }
 
 /// A version in the volume.
@@ -209,6 +230,71 @@ pub(crate) async fn import(
             "`relayd local` imported the folder and names no digest",
         )),
     }
+}
+
+/// What a prune would do, or did.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Prunable {
+    /// What would go.
+    pub(crate) delete: Vec<StoredModel>,
+    /// What stays, and why.
+    pub(crate) keep: Vec<Kept>,
+    /// Names that the layout does not know, left alone.
+    pub(crate) unknown: Vec<String>,
+}
+
+/// A version that stays.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Kept {
+    pub(crate) digest: String,
+    pub(crate) size_bytes: u64,
+    pub(crate) why: String,
+}
+
+/// What a prune deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct PruneDone {
+    pub(crate) deleted: Vec<String>,
+    pub(crate) freed_bytes: u64,
+}
+
+/// What nothing names in the models volume.
+///
+/// # Errors
+/// It cannot be told, or nobody answers.
+pub(crate) async fn prunable(
+    server: &Server,
+    patience: Option<Duration>,
+) -> Result<Prunable, CliError> {
+    let patient = server.with_patience(patience.unwrap_or(PRUNE_PATIENCE));
+    let answer = patient.create("/api/prune", &json!({"dryRun": true})).await;
+    read(answer.map_err(|error| unanswered(server, error, "prune"))?)
+}
+
+/// Deletes of these what nothing names by then.
+///
+/// # Errors
+/// It is refused, or nobody answers.
+pub(crate) async fn prune(
+    server: &Server,
+    delete: &[String],
+    patience: Option<Duration>,
+) -> Result<PruneDone, CliError> {
+    let patient = server.with_patience(patience.unwrap_or(PRUNE_PATIENCE));
+    let answer = patient
+        .create("/api/prune", &json!({"delete": delete}))
+        .await;
+    read(answer.map_err(|error| unanswered(server, error, "prune"))?)
+}
+
+fn read<T: serde::de::DeserializeOwned>(answer: Value) -> Result<T, CliError> {
+    serde_json::from_value(answer).map_err(|error| {
+        let line = format!("`relayd local` says of its models what cannot be read: {error}");
+        CliError::new(Exit::Failed, line).hint("install relayd and relayctl from one release")
+    })
 }
 
 /// What came of making objects again.

@@ -239,6 +239,7 @@ fn help_of_every_word_below_the_new_verbs() {
         &["model", "fetch"],
         &["model", "verify"],
         &["model", "rm"],
+        &["model", "prune"],
         &["model", "use"],
         &["model", "import"],
         &["model", "manifest"],

@@ -493,6 +493,56 @@ fn a_version_in_use_is_not_deleted_and_another_only_after_a_yes() {
 }
 
 #[test]
+fn files_without_an_object_are_shown_asked_about_and_deleted() {
+    let laptop = Laptop::new();
+    let home = &laptop.home;
+    let ran = home.run(&["model", "prune", "--yes"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
+    let found = json!({"ok": true, "dryRun": true, "delete": [{"digest": DIGEST_A, "sizeBytes": 678_000_000}],
+        "keep": [], "unknown": ["local-1"], "freeBytes": 1, "totalBytes": 2})
+    .to_string();
+    laptop.daemon(move |_| (200, found.clone()));
+    let listed = "nothing names aaaaaaaaaaaa (678 MB)\n1 version, 678 MB in all\nunknown folders, left alone: local-1\n";
+    let ran = home.run(&["model", "prune", "--dry-run"]);
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (Some(0), listed),
+        "{}",
+        ran.err
+    );
+    let (_, path, body) = laptop.called().pop().unwrap();
+    assert_eq!(
+        (path.as_str(), &body),
+        ("/api/prune", &json!({"dryRun": true}))
+    );
+    // Nobody can be asked: nothing is deleted.
+    let before = laptop.called().len();
+    let ran = home.run(&["model", "prune"]);
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (Some(12), listed),
+        "{}",
+        ran.err
+    );
+    assert!(
+        ran.err
+            .contains("delete the files of 1 version (678 MB) needs a yes"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(laptop.called().len(), before + 1);
+    let ran = home.run(&["model", "prune", "--dry-run", "-o", "json"]);
+    let document: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(document["unnamed"][0]["digest"], DIGEST_A, "{document}");
+    // Nothing else goes than what was shown.
+    let ran = home.run(&["model", "prune", "--yes"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let (_, _, body) = laptop.called().pop().unwrap();
+    assert_eq!(body, json!({"delete": [DIGEST_A]}));
+    assert_eq!(home.run(&["model", "prune", "-o", "name"]).code, Some(2));
+}
+
+#[test]
 fn a_folder_is_published_by_the_daemon() {
     let laptop = Laptop::new();
     let home = &laptop.home;

@@ -5,15 +5,17 @@ use std::time::Duration;
 use api::group::Kind;
 use api::kinds::LayaServer;
 use axum::extract::State;
-use backend::embedded::{Embedded, MODELS};
-use backend::{BackendError, Observed, Owner, Question, Room};
+use backend::docker::{Models, Place};
+use backend::embedded::MODELS;
+use backend::{BackendError, ModelsView, Observed, Owner, Question, Room};
 use http::StatusCode;
+use jiff::Timestamp;
 use kube::{Api, ResourceExt as _};
 use serde_json::{Map, Value, json};
 
 use super::Daemon;
 use super::answer::{Answer, json_answer};
-use crate::engine::LocalEngine;
+use crate::engine::{LocalEngine, view_inside};
 
 /// Most servers whose neighbours are looked for.
 const SERVERS: u32 = 50;
@@ -55,17 +57,76 @@ pub(super) async fn engine(State(daemon): State<Daemon>) -> Answer {
             put("memoryBytes", facts.memory_bytes.into());
         }
     }
-    if let Some(inside) = &engine.inside {
+    if engine.inside.is_some() {
         put("version", env!("CARGO_PKG_VERSION").into());
         put("address", "this process".into());
-        let inside = inside.clone();
-        let listed = tokio::task::spawn_blocking(move || models_volume(&inside)).await;
-        if let Ok(Ok((volume, models))) = listed {
-            put("modelsVolume", volume);
-            put("models", models);
+    }
+    match known_models(engine).await {
+        Known::Seen(volume, view, at) => {
+            put("modelsVolume", models_volume(&volume, &view, at));
+            put("models", models(&view));
         }
+        Known::Not(why) => {
+            put("modelsUnknown", why.into());
+        }
+        Known::Unreachable => {}
     }
     Ok(json_answer(StatusCode::OK, &Value::Object(said)))
+}
+
+/// What is known of the volume of models, for nothing: no task is started for it.
+enum Known {
+    /// Where it is, what lies in it, and when that was where it is not now.
+    Seen(Volume, ModelsView, Option<Timestamp>),
+    /// Why not.
+    Not(String),
+    /// The engine does not answer, which is said already.
+    Unreachable,
+}
+
+/// The volume of models.
+struct Volume {
+    name: String,
+    path: Option<String>,
+}
+
+async fn known_models(engine: &LocalEngine) -> Known {
+    if let Some(inside) = &engine.inside {
+        let volume = Volume {
+            name: MODELS.to_owned(),
+            path: Some(inside.models().display().to_string()),
+        };
+        return match view_inside(inside).await {
+            Ok(view) => Known::Seen(volume, view, None),
+            Err(why) => Known::Not(why),
+        };
+    }
+    let Some(docker) = &engine.docker else {
+        return Known::Unreachable;
+    };
+    match tokio::time::timeout(PATIENCE, docker.models()).await {
+        Ok(Ok(seen)) => of_docker(seen),
+        Ok(Err(error)) if error.is_blind() => Known::Unreachable,
+        Ok(Err(error)) => Known::Not(error.to_string()),
+        Err(_) => Known::Unreachable,
+    }
+}
+
+fn of_docker(seen: Models) -> Known {
+    let Models {
+        volume: name,
+        place,
+    } = seen;
+    let volume = Volume { name, path: None };
+    match place {
+        Place::Absent => Known::Not(format!("there is no volume {} yet", volume.name)),
+        Place::Now(view) => Known::Seen(volume, view, None),
+        Place::Then(at, view) => Known::Seen(volume, view, Some(at)),
+        Place::NotKnown(why) => Known::Not(format!(
+            "volume {} is the engine's own ({why}); `relayctl model prune --dry-run` looks into it",
+            volume.name
+        )),
+    }
 }
 
 /// One look for every server there is, and one for nobody.
@@ -146,23 +207,76 @@ fn unclaimed(engine: &LocalEngine) -> Value {
     each.collect()
 }
 
-/// The folder of models: its space, and what lies in it. Reads directories.
-fn models_volume(inside: &Embedded) -> std::io::Result<(Value, Value)> {
-    let view = inside.view()?;
-    let volume = json!({
-        "name": MODELS,
-        "path": inside.models().display().to_string(),
+/// Space, and what the layout does not know.
+fn models_volume(volume: &Volume, view: &ModelsView, at: Option<Timestamp>) -> Value {
+    let mut said = json!({
+        "name": volume.name,
         "freeBytes": view.free_bytes,
         "totalBytes": view.total_bytes,
         "unknownFolders": view.unknown,
     });
-    let models = view.published.into_iter().map(|published| {
+    if let Some(path) = &volume.path {
+        said["path"] = path.as_str().into();
+    }
+    if let Some(at) = at {
+        let seconds = at.as_second();
+        said["seenAt"] = Timestamp::from_second(seconds)
+            .unwrap_or(at)
+            .to_string()
+            .into();
+    }
+    said
+}
+
+fn models(view: &ModelsView) -> Value {
+    let models = view.published.iter().map(|published| {
         json!({
-            "digest": published.digest.to_string(),
+            "digest": published.digest,
             "sizeBytes": published.size_bytes,
             "keep": published.keep,
             "damage": published.damage,
         })
     });
-    Ok((volume, models.collect()))
+    models.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_seen_earlier_says_when_and_what_is_not_known_says_why() {
+        let view = || ModelsView {
+            published: Vec::new(),
+            omitted: 0,
+            unknown: vec!["local-1".to_owned()],
+            free_bytes: 3,
+            total_bytes: 4,
+        };
+        let of = |place| {
+            of_docker(Models {
+                volume: "relay-abc-models".to_owned(),
+                place,
+            })
+        };
+        let said = |place| match of(place) {
+            Known::Seen(volume, view, at) => models_volume(&volume, &view, at),
+            Known::Not(why) => why.into(),
+            Known::Unreachable => Value::Null,
+        };
+        let now = said(Place::Now(view()));
+        assert_eq!(now["freeBytes"], 3);
+        assert!(now["seenAt"].is_null() && now["path"].is_null(), "{now}");
+        let at = "2026-11-30T10:00:00.5Z".parse().unwrap();
+        let then = said(Place::Then(at, view()));
+        assert_eq!(then["seenAt"], "2026-11-30T10:00:00Z");
+        assert_eq!(then["unknownFolders"], json!(["local-1"]));
+        let not = said(Place::NotKnown("Permission denied".to_owned()));
+        let not = not.as_str().unwrap();
+        assert!(
+            not.contains("relay-abc-models") && not.contains("Permission denied"),
+            "{not}"
+        );
+        assert!(said(Place::Absent).as_str().unwrap().contains("no volume"));
+    }
 }

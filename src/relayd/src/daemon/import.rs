@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use api::group::{API_VERSION, Kind, MAX_NAME};
 use api::kinds::LayaModel;
+use api::reason::Reason;
 use api::{field_manager, label};
 use axum::extract::State;
+use backend::docker::Expected;
 use backend::embedded::MODELS;
 use bytes::Bytes;
 use controller::wording::{document_data, document_name};
@@ -122,7 +124,13 @@ pub(super) async fn import(State(daemon): State<Daemon>, body: Bytes) -> Answer 
         (Some(path), known) => {
             // Until an object names it, a prune would take it.
             let _unpruned = daemon.0.models.lock().await;
-            let published = publish(&daemon, path, wording).await?;
+            let known_digest = known.as_ref().and_then(digest_of);
+            let folder = Folder {
+                path,
+                digest: known_digest.as_deref(),
+                name: &name,
+            };
+            let published = publish(&daemon, folder, wording).await?;
             match known {
                 Some(known) => agree(&models, &known, &published).await?,
                 None => make(&models, &name, &namespace, &published).await?,
@@ -162,11 +170,20 @@ struct Published {
     wording: Option<Wording>,
 }
 
+/// A folder that is to be published.
+struct Folder<'a> {
+    path: &'a Path,
+    /// Of the model that has the name already.
+    digest: Option<&'a str>,
+    name: &'a str,
+}
+
 async fn publish(
     daemon: &Daemon,
-    path: &Path,
+    folder: Folder<'_>,
     wording: Option<Wording>,
 ) -> Result<Published, Refusal> {
+    let Folder { path, digest, name } = folder;
     if !path.is_absolute() {
         return Err(Refusal::field(
             "path",
@@ -177,10 +194,17 @@ async fn publish(
         let message = format!("{} is no folder of this machine", path.display());
         return Err(Refusal::field("path", message));
     }
-    let expected = wording.as_ref().map(|wording| wording.digest.clone());
+    let expected = Expected {
+        digest,
+        contract: wording.as_ref().map(|wording| wording.digest.as_str()),
+    };
     let result = daemon.engine()?.import(path.to_owned(), expected).await?;
     if result["ok"] != true {
-        return Err(refused(&result));
+        return Err(match digest {
+            // Found before anything was copied: the object says which one it is.
+            Some(known) if is_another(&result, known) => another(name, known),
+            _ => refused(&result),
+        });
     }
     let text = |key: &str| result[key].as_str().map(str::to_owned);
     let digest = text("digest").ok_or_else(|| {
@@ -206,6 +230,23 @@ async fn publish(
 /// The wording that the checkpoint itself brings, as text: the digest depends on the order of keys.
 fn own_wording(result: &Value) -> Option<Wording> {
     Wording::read(result["decisionsText"].as_str()?).ok()
+}
+
+/// Whether a fetch was refused since the folder as a whole is another checkpoint, and not for one of its files.
+fn is_another(result: &Value, known: &str) -> bool {
+    let message = result["message"].as_str().unwrap_or_default();
+    result["reason"] == Reason::DigestMismatch.as_str() && message.contains(known)
+}
+
+/// A version never changes.
+fn another(name: &str, known: &str) -> Refusal {
+    Refusal::new(
+        StatusCode::CONFLICT,
+        "AlreadyExists",
+        format!(
+            "LayaModel {name} is another checkpoint ({known}); a version never changes: import it under another name"
+        ),
+    )
 }
 
 /// Why a task refused, by the field that is to blame.
@@ -257,13 +298,7 @@ async fn agree(
     if digest.as_ref() != Some(&published.digest) {
         let name = known.metadata.name.as_deref().unwrap_or_default();
         let other = digest.unwrap_or_else(|| "not known yet".to_owned());
-        return Err(Refusal::new(
-            StatusCode::CONFLICT,
-            "AlreadyExists",
-            format!(
-                "LayaModel {name} is another checkpoint ({other}); a version never changes: import it under another name"
-            ),
-        ));
+        return Err(another(name, &other));
     }
     if let Some(contract) = &published.contract {
         set_contract(models, known, contract).await?;
@@ -361,6 +396,23 @@ mod tests {
             assert_eq!(is_name(text), good, "{text}");
         }
         assert!(is_name(&"a".repeat(40)) && !is_name(&"a".repeat(41)));
+    }
+
+    #[test]
+    fn another_checkpoint_is_told_from_a_bad_file() {
+        let known = format!("sha256:{}", "a".repeat(64));
+        let result = |reason: &str, message: &str| json!({"ok": false, "reason": reason, "message": message});
+        let whole = format!("the checkpoint has sha256:b instead of {known}");
+        assert!(is_another(&result("DigestMismatch", &whole), &known));
+        assert!(!is_another(
+            &result(
+                "DigestMismatch",
+                "model.safetensors has SHA-256 c instead of d"
+            ),
+            &known
+        ));
+        assert!(!is_another(&result("BadCheckpoint", &whole), &known));
+        assert!(!is_another(&json!({}), &known));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The daemon's own calls beside the object API (`/api/<word>`, control-plane 9, 18), for the same callers: what the engine
-//! is, logs, a folder of this machine as a model, objects made again from what runs, and the end.
+//! is, logs, a folder of this machine as a model, what may be deleted, objects made again from what runs, which objects were
+//! deleted, and the end.
 
 mod answer;
 mod engine;
@@ -7,6 +8,7 @@ mod import;
 mod logs;
 mod prune;
 mod recover;
+mod tombstones;
 
 use std::sync::Arc;
 
@@ -67,11 +69,12 @@ impl Daemon {
             .route("/api/import", post(import::import))
             .route("/api/prune", post(prune::prune))
             .route("/api/recover", post(recover::recover))
+            .route("/api/tombstones/{uid}", get(tombstones::tombstones))
             .method_not_allowed_fallback(|| async {
                 Refusal::new(
                     StatusCode::METHOD_NOT_ALLOWED,
                     "MethodNotAllowed",
-                    "this call has another method; GET for engine and logs, else POST",
+                    "this call has another method; GET for engine, logs and tombstones, else POST",
                 )
             })
             .with_state(self)

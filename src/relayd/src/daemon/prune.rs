@@ -1,55 +1,121 @@
-//! `POST /api/prune`: checkpoints that nothing names are deleted from the models volume. What is in use, what an object
-//! names and what is marked to be kept stays, and so does what the layout does not know.
+//! `POST /api/prune`: checkpoints that nothing names are deleted from the models volume, on both engines. What is in use,
+//! what an object names and what is marked to be kept stays, and so does what the layout does not know. With `dryRun` it is
+//! said what would go; with `delete` nothing else goes than what is listed there, such as what a person has agreed to.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use api::kinds::{LayaModel, LayaServer};
 use axum::extract::State;
+use backend::{ModelsView, StoredModel};
+use bytes::Bytes;
 use controller::layamodel::manifest_digest;
 use http::StatusCode;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::Daemon;
-use super::answer::{Answer, Refusal, json_answer};
+use super::answer::{Answer, Refusal, json_answer, parse};
 
-pub(super) async fn prune(State(daemon): State<Daemon>) -> Answer {
-    let Some(inside) = &daemon.engine()?.inside else {
-        return Err(Refusal::new(
-            StatusCode::CONFLICT,
-            "Conflict",
-            "on Docker the controller prunes by tasks: delete the LayaModel (`relayctl model rm NAME`)",
-        ));
-    };
+/// Body of the call.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Prune {
+    /// Only say what would go.
+    #[serde(default)]
+    dry_run: bool,
+    /// Nothing else goes than these.
+    #[serde(default)]
+    delete: Option<Vec<String>>,
+}
+
+pub(super) async fn prune(State(daemon): State<Daemon>, body: Bytes) -> Answer {
+    let Prune { dry_run, delete } = parse(&body)?;
+    let engine = daemon.engine()?;
     // No import may publish between the look, the list and the end.
     let _still = daemon.0.models.lock().await;
-    let lying = {
-        let inside = inside.clone();
-        tokio::task::spawn_blocking(move || inside.view())
-    };
-    let lying = lying
-        .await
-        .map_err(|error| Refusal::internal(&error))?
-        .map_err(|error| Refusal::internal(&error))?;
+    let lying = Box::pin(engine.look_at_models()).await?;
     // Read after what lies there: what is published meanwhile is not in the list and stays.
     let client = &daemon.0.client;
     let models: Api<LayaModel> = Api::all(client.clone());
     let servers: Api<LayaServer> = Api::all(client.clone());
     let models = models.list(&ListParams::default()).await?.items;
     let servers = servers.list(&ListParams::default()).await?.items;
-    let named = named(&models, &servers)?;
-    let gone = lying
-        .published
-        .into_iter()
-        .filter(|published| !named.contains(&published.digest.to_string()))
-        .map(|published| published.digest)
-        .collect();
-    let result = inside.prune(gone).await;
+    let judged = judge(&lying, &named(&models, &servers)?, delete.as_deref());
+    if dry_run {
+        return Ok(json_answer(StatusCode::OK, &judged.said(&lying)));
+    }
+    let gone: Vec<String> = judged.gone.iter().map(|one| one.digest.clone()).collect();
+    if gone.is_empty() {
+        let nothing = json!({
+            "ok": true, "deleted": [], "kept": [], "freedBytes": 0, "unknown": lying.unknown,
+        });
+        return Ok(json_answer(StatusCode::OK, &nothing));
+    }
+    let result = Box::pin(engine.prune_models(&gone)).await?;
     if result["ok"] != true {
         return Err(refused(&result));
     }
+    tracing::info!(
+        deleted = gone.join(","),
+        "checkpoints that nothing names were deleted"
+    );
     Ok(json_answer(StatusCode::OK, &result))
+}
+
+/// What becomes of what lies in the volume.
+#[derive(Debug, PartialEq, Eq)]
+struct Judged<'a> {
+    /// What goes.
+    gone: Vec<&'a StoredModel>,
+    /// What stays, and why.
+    stays: Vec<(&'a StoredModel, String)>,
+}
+
+impl Judged<'_> {
+    fn said(&self, lying: &ModelsView) -> Value {
+        let gone = self
+            .gone
+            .iter()
+            .map(|one| json!({"digest": one.digest, "sizeBytes": one.size_bytes}));
+        let stays = self.stays.iter().map(
+            |(one, why)| json!({"digest": one.digest, "sizeBytes": one.size_bytes, "why": why}),
+        );
+        json!({
+            "ok": true, "dryRun": true,
+            "delete": gone.collect::<Vec<_>>(), "keep": stays.collect::<Vec<_>>(),
+            "unknown": lying.unknown, "freeBytes": lying.free_bytes, "totalBytes": lying.total_bytes,
+        })
+    }
+}
+
+/// Judges each version that lies there: `named` tells what names a digest, `only` what may go at all.
+fn judge<'a>(
+    lying: &'a ModelsView,
+    named: &BTreeMap<String, String>,
+    only: Option<&[String]>,
+) -> Judged<'a> {
+    let mut judged = Judged {
+        gone: Vec::new(),
+        stays: Vec::new(),
+    };
+    for one in &lying.published {
+        let why = if let Some(name) = named.get(&one.digest) {
+            Some(name.clone())
+        } else if one.keep {
+            Some("marked to be kept (.keep)".to_owned())
+        } else if only.is_some_and(|only| !only.contains(&one.digest)) {
+            Some("not asked for".to_owned())
+        } else {
+            None
+        };
+        match why {
+            Some(why) => judged.stays.push((one, why)),
+            None => judged.gone.push(one),
+        }
+    }
+    judged
 }
 
 /// Why nothing, or not everything, was deleted.
@@ -62,36 +128,52 @@ fn refused(result: &Value) -> Refusal {
     }
 }
 
-/// Checkpoint digests that objects name, or that serve. Refused where a model does not say yet which it is: its files may
-/// lie there already.
-fn named(models: &[LayaModel], servers: &[LayaServer]) -> Result<BTreeSet<String>, Refusal> {
-    let mut of_models = BTreeSet::new();
+/// Checkpoint digests that objects name, or that serve, each with who does. Refused where a model does not say yet which it
+/// is: its files may lie there already.
+fn named(
+    models: &[LayaModel],
+    servers: &[LayaServer],
+) -> Result<BTreeMap<String, String>, Refusal> {
+    let mut by = BTreeMap::new();
     for model in models {
+        let (namespace, name) = (model.namespace().unwrap_or_default(), model.name_any());
         let digests = digests(model);
-        if digests.is_empty() && model.spec.source.volume.is_none() {
-            let (namespace, name) = (model.namespace().unwrap_or_default(), model.name_any());
+        // One that is being deleted has its own files removed or marked, so they are its own until then; one without any
+        // holds nothing up.
+        let goes = model.metadata.deletion_timestamp.is_some();
+        if digests.is_empty() && model.spec.source.volume.is_none() && !goes {
             return Err(Refusal::new(
                 StatusCode::CONFLICT,
                 "Conflict",
                 format!(
                     "LayaModel {namespace}/{name} has no digest yet, so its files cannot be told from those that nothing \
-                     names. Wait until it is fetched, or delete it"
+                     names. Wait until it is fetched, set its spec.manifestDigest, or delete it"
                 ),
             ));
         }
-        of_models.extend(digests);
+        let deleting = if goes { ", which is being deleted" } else { "" };
+        for digest in digests {
+            by.entry(digest)
+                .or_insert_with(|| format!("LayaModel {namespace}/{name}{deleting}"));
+        }
     }
-    let of_servers = servers
-        .iter()
-        .filter_map(|server| server.status.as_ref())
-        .flat_map(|status| {
-            [&status.champion, &status.candidate, &status.previous]
-                .into_iter()
-                .flatten()
-                .filter_map(|version| version.digest.clone())
-        });
-    of_models.extend(of_servers);
-    Ok(of_models)
+    for server in servers {
+        let Some(status) = &server.status else {
+            continue;
+        };
+        let (namespace, name) = (server.namespace().unwrap_or_default(), server.name_any());
+        for (role, version) in [
+            ("champion", &status.champion),
+            ("candidate", &status.candidate),
+            ("previous", &status.previous),
+        ] {
+            if let Some(digest) = version.as_ref().and_then(|version| version.digest.clone()) {
+                by.entry(digest)
+                    .or_insert_with(|| format!("{role} of LayaServer {namespace}/{name}"));
+            }
+        }
+    }
+    Ok(by)
 }
 
 /// Digests that a model has or asks for. That of files over HTTP follows from their list.
@@ -133,7 +215,53 @@ mod tests {
             model(None, Some(digest('b'))),
         ];
         let named = named(&models, &[server]).unwrap();
-        assert_eq!(named, ['a', 'b', 'c', 'd'].map(digest).into());
+        let digests: Vec<&String> = named.keys().collect();
+        assert_eq!(
+            digests,
+            ['a', 'b', 'c', 'd'].map(digest).iter().collect::<Vec<_>>()
+        );
+        assert_eq!(named[&digest('d')], "previous of LayaServer /s");
+    }
+
+    #[test]
+    fn what_nothing_names_goes_and_no_more_than_was_agreed_to() {
+        let digest = |digit: char| format!("sha256:{}", digit.to_string().repeat(64));
+        let stored = |digit, keep| StoredModel {
+            digest: digest(digit),
+            size_bytes: 7,
+            keep,
+            damage: None,
+        };
+        let lying = ModelsView {
+            published: vec![
+                stored('a', false),
+                stored('b', true),
+                stored('c', false),
+                stored('d', false),
+            ],
+            omitted: 0,
+            unknown: vec!["local-1".to_owned()],
+            free_bytes: 1,
+            total_bytes: 2,
+        };
+        let named = [(digest('a'), "LayaModel default/v1".to_owned())].into();
+        let all = judge(&lying, &named, None);
+        assert_eq!(all.gone, [&lying.published[2], &lying.published[3]]);
+        let said = all.said(&lying);
+        assert_eq!(
+            said["delete"][0],
+            json!({"digest": digest('c'), "sizeBytes": 7})
+        );
+        assert_eq!(said["keep"][0]["why"], "LayaModel default/v1");
+        assert_eq!(said["unknown"], json!(["local-1"]));
+        // Of what was agreed to, what is named by now stays; what came since stays too.
+        let agreed = ['a', 'b', 'c'].map(digest);
+        let some = judge(&lying, &named, Some(&agreed));
+        assert_eq!(some.gone, [&lying.published[2]]);
+        assert_eq!(
+            judge(&lying, &named, Some(&[])).gone,
+            Vec::<&StoredModel>::new()
+        );
     }
 
     #[test]
@@ -148,9 +276,16 @@ mod tests {
         let files = json!([{"path": "config.json", "size": 4, "sha256": "1".repeat(64)}]);
         let http = model(json!({"http": {"baseUrl": "https://example.org/", "files": files}}));
         let listed = manifest_digest(&http.spec.source.http.as_ref().unwrap().files);
-        assert_eq!(named(&[http], &[]).unwrap(), [listed].into());
+        assert_eq!(
+            named(&[http], &[]).unwrap(),
+            [(listed, "LayaModel space/m".to_owned())].into()
+        );
         let reference = format!("registry.example/laya@sha256:{}", "7".repeat(64));
-        let oci = model(json!({"oci": {"reference": reference}}));
-        assert!(named(&[oci], &[]).is_err());
+        let mut oci = model(json!({"oci": {"reference": reference}}));
+        assert!(named(std::slice::from_ref(&oci), &[]).is_err());
+        // One that is being deleted may never say it.
+        oci.metadata.deletion_timestamp =
+            serde_json::from_value(json!("2026-11-30T10:00:00Z")).unwrap();
+        assert!(named(&[oci], &[]).unwrap().is_empty());
     }
 }

@@ -148,10 +148,42 @@ fn a_folder_becomes_a_verified_model_and_is_pruned_when_nothing_names_it() {
     assert_eq!(taken.status, 409, "{taken:?}");
     assert!(taken.body.contains("another name"), "{taken:?}");
 
-    // What was published for it is named by nobody, and goes.
+    // It was found before anything was copied.
+    let engine = get(home, "/api/engine").json();
+    assert_eq!(engine["models"].as_array().unwrap().len(), 1, "{engine:#}");
+
+    // Files that were damaged since, under right sizes, are mended by the good ones.
+    let published = home.join("models").join(digest.replace(':', "-"));
+    let weights = published.join("model.safetensors");
+    let good = fs::read(&weights).unwrap();
+    let mut wrong = good.clone();
+    wrong[77] ^= 1;
+    fs::remove_file(&weights).unwrap();
+    fs::write(&weights, wrong).unwrap();
+    assert_eq!(post(home, "/api/import", &same).status, 200);
+    assert_eq!(fs::read(&weights).unwrap(), good);
+
+    // What no object names goes, once it was said and agreed to; the model's own files stay.
+    let fresh = json!({"name": "second", "namespace": "default", "path": other});
+    assert_eq!(post(home, "/api/import", &fresh).status, 200);
+    let second = format!("{GROUP}/layamodels/second");
+    let deleted = call(home, "DELETE", &second, "application/json", "");
+    assert!(deleted.status < 300, "{deleted:?}");
+    wait_for("the object to be gone", || {
+        (get(home, &second).status == 404).then_some(())
+    });
+    let dry = post(home, "/api/prune", &json!({"dryRun": true})).json();
+    assert_eq!(dry["delete"].as_array().unwrap().len(), 1, "{dry:#}");
+    assert_eq!(dry["keep"][0]["digest"], digest.as_str(), "{dry:#}");
+    assert_eq!(dry["keep"][0]["why"], "LayaModel default/v1");
+    let pruned = post(home, "/api/prune", &json!({"delete": []})).json();
+    assert_eq!(pruned["deleted"], json!([]), "nothing was agreed to");
     let pruned = post(home, "/api/prune", &json!({})).json();
     assert_eq!(pruned["ok"], true, "{pruned:#}");
-    assert_eq!(pruned["deleted"].as_array().unwrap().len(), 1, "{pruned:#}");
+    assert_eq!(
+        pruned["deleted"][0], dry["delete"][0]["digest"],
+        "{pruned:#}"
+    );
     let engine = get(home, "/api/engine").json();
     assert_eq!(engine["models"].as_array().unwrap().len(), 1);
 
@@ -353,6 +385,18 @@ fn a_controller_of_its_own_reconciles_the_objects_of_a_laptop() {
             .as_str()
             .map(str::to_owned)
     });
+    // What this process remembers as deleted is swept by the other one.
+    let path = format!("{GROUP}/routingpolicies/default");
+    let uid = get(home, &path).json()["metadata"]["uid"].clone();
+    let uid = uid.as_str().unwrap();
+    let asked = || get(home, &format!("/api/tombstones/{uid}")).json();
+    assert_eq!(asked(), json!({"uid": uid, "deleted": false}));
+    let deleted = call(home, "DELETE", &path, "application/json", "");
+    assert!(deleted.status < 300, "{deleted:?}");
+    wait_for("the policy to be remembered as deleted", || {
+        (asked()["deleted"] == true).then_some(())
+    });
+    assert_eq!(get(home, "/api/tombstones/a%3Fb").status, 422);
     controller.stop();
     stopped(&mut router);
 }

@@ -4,9 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use volumes::task::{fetch_result, verify_result};
-use volumes::{Run, Source, TaskError, VerifyRequest, fetch, verify};
+use volumes::{
+    Digest, Existing, FetchRequest, Run, Source, TaskError, VerifyRequest, fetch, verify,
+};
 
-use crate::support::{assert_published, limits, made, names, request};
+use crate::support::{assert_published, folder_of, limits, made, names, request};
 
 fn copy(to: &Path) {
     for file in &made().files {
@@ -108,4 +110,59 @@ fn a_folder_that_is_no_checkpoint_is_refused() {
     let missing = base.path().join("missing");
     let error = fetch(&request(&models, source(&missing)), &Run::quiet()).unwrap_err();
     assert!(error.to_string().contains("missing"), "{error}");
+}
+
+#[test]
+fn good_files_of_a_folder_mend_what_was_damaged_since() {
+    let base = tempfile::tempdir().unwrap();
+    let (from, models) = (base.path().join("from"), base.path().join("models"));
+    copy(&from);
+    let wanted = FetchRequest {
+        existing: Existing::Repair,
+        ..request(&models, source(&from))
+    };
+    fetch(&wanted, &Run::quiet()).unwrap();
+    // As long as before, so that sizes tell nothing.
+    let weights = folder_of(&models, &made().digest).join("model.safetensors");
+    let mut wrong = made().bytes("model.safetensors");
+    wrong[77] ^= 1;
+    fs::remove_file(&weights).unwrap();
+    fs::write(&weights, &wrong).unwrap();
+    let fetched = fetch(&wanted, &Run::quiet()).unwrap();
+    assert!(!fetched.present);
+    assert_published(&models, made());
+    assert!(fetch(&wanted, &Run::quiet()).unwrap().present);
+}
+
+#[test]
+fn a_folder_that_is_refused_leaves_no_copy() {
+    let base = tempfile::tempdir().unwrap();
+    let (from, models) = (base.path().join("from"), base.path().join("models"));
+    copy(&from);
+    let files: Vec<serde_json::Value> = made()
+        .files
+        .iter()
+        .map(|f| serde_json::json!({"path": f.path, "sha256": f.sha256, "size": f.size}))
+        .collect();
+    let manifest = serde_json::json!({"files": files, "digest": made().digest.to_string()});
+    fs::write(from.join("relay-manifest.json"), manifest.to_string()).unwrap();
+    // The manifest promises other bytes than lie there: found while they are copied.
+    let mut wrong = made().bytes("model.safetensors");
+    wrong[77] ^= 1;
+    fs::remove_file(from.join("model.safetensors")).unwrap();
+    fs::write(from.join("model.safetensors"), wrong).unwrap();
+    let error = fetch(&request(&models, source(&from)), &Run::quiet()).unwrap_err();
+    assert!(matches!(error, TaskError::DigestMismatch { .. }), "{error}");
+    assert_eq!(names(&models.join(".staging")), Vec::<String>::new());
+
+    // Another checkpoint than the one that is asked for is refused before anything is copied.
+    let other = Digest::parse(&format!("sha256:{}", "7".repeat(64))).unwrap();
+    let asked = FetchRequest {
+        digest: Some(other),
+        existing: Existing::Repair,
+        ..request(&models, source(&made().dir))
+    };
+    let error = fetch(&asked, &Run::quiet()).unwrap_err();
+    assert!(matches!(error, TaskError::DigestMismatch { .. }), "{error}");
+    assert_eq!(names(&models.join(".staging")), Vec::<String>::new());
 }

@@ -46,8 +46,29 @@ fn what_is_named_goes_and_everything_else_stays() {
     assert!(!staging.exists(), "its parts went too");
     assert!(other.is_dir() && base.path().join("local-1").is_dir());
     assert_eq!(names(&base.path().join(".trash")), Vec::<String>::new());
+    let left = pruned.left.clone().unwrap();
+    assert_eq!(left.published.len(), 1, "{left:?}");
     let line = volumes::task::prune_result(&Ok(pruned));
     assert!(!line.contains('\u{1b}'), "{line:?}");
+    // It says what is left, as a look alone does.
+    let read = |line: &str| -> serde_json::Value { serde_json::from_str(line).unwrap() };
+    let looked = volumes::task::view_result(&Ok(left));
+    for said in [read(&line), read(&looked)] {
+        assert_eq!(said["ok"], true);
+        let version = &said["published"][0];
+        assert_eq!(version["digest"], digest('1').to_string());
+        assert!(
+            version["damage"]
+                .as_str()
+                .unwrap()
+                .contains("relay-manifest.json")
+        );
+        assert_eq!(
+            said["unknown"],
+            serde_json::json!(["local-1", "notes\u{1b}[2J.txt"])
+        );
+        assert!(said["freeBytes"].as_u64().unwrap() > 0 && said["omitted"].is_null());
+    }
 }
 
 #[test]

@@ -62,12 +62,27 @@ fn good_files_are_linked_and_only_bad_ones_are_fetched() {
 }
 
 #[test]
-fn what_is_whole_is_published_again_without_a_byte_fetched() {
+fn what_is_whole_stays_as_it_is_without_a_byte_fetched() {
     let (server, base) = (server(), tempfile::tempdir().unwrap());
     fetch(&request(base.path(), http(&server)), &Run::quiet()).unwrap();
+    let manifest = folder_of(base.path(), &made().digest).join("relay-manifest.json");
+    let inode = manifest.metadata().unwrap().ino();
     server.forget();
-    fetch(&repair(base.path(), &server), &Run::quiet()).unwrap();
+    let fetched = fetch(&repair(base.path(), &server), &Run::quiet()).unwrap();
+    assert!(fetched.present);
     assert_eq!(server.seen(), vec![]);
+    assert_eq!(manifest.metadata().unwrap().ino(), inode, "not exchanged");
+    assert_published(base.path(), made());
+}
+
+#[test]
+fn what_lies_beside_the_files_of_a_version_is_mended_away() {
+    let (server, base) = (server(), tempfile::tempdir().unwrap());
+    fetch(&request(base.path(), http(&server)), &Run::quiet()).unwrap();
+    let extra = folder_of(base.path(), &made().digest).join("notes.txt");
+    fs::write(&extra, b"mine").unwrap();
+    let fetched = fetch(&repair(base.path(), &server), &Run::quiet()).unwrap();
+    assert!(!fetched.present && !extra.exists());
     assert_published(base.path(), made());
 }
 

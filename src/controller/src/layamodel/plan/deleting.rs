@@ -63,7 +63,10 @@ pub(super) fn plan(mut pass: Pass<'_>, released: bool) -> Ended {
     if let Some(task) = pass.tasks(Task::Prune).first() {
         return pruning(pass, task);
     }
-    if !has_data(&pass.facts) || pass.wanted.in_place() {
+    if pass.wanted.in_place() {
+        return free(pass, "its files stay where they lie");
+    }
+    if !has_data(&pass.facts) {
         return free(pass, "nothing of it is left");
     }
     if pass.checked.engine.pods {

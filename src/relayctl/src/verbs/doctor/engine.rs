@@ -85,14 +85,12 @@ fn room(engine: &Engine) -> Option<Check> {
 
 /// Whether another version fits.
 fn volume(engine: &Engine) -> Option<Check> {
-    let volume = engine.models_volume.as_ref()?;
-    let found = format!(
-        "{}: {} free of {}",
-        volume.name,
-        bytes(volume.free_bytes),
-        bytes(volume.total_bytes)
-    );
-    let fix = "relayctl model ls lists versions, relayctl model rm NAME removes one";
+    let Some(volume) = &engine.models_volume else {
+        let why = engine.models_unknown.as_deref()?;
+        return Some(Check::ok("models", format!("room is not known: {why}")));
+    };
+    let found = volume.room();
+    let fix = "relayctl model prune deletes files that no object names, relayctl model rm NAME removes a version";
     Some(if volume.free_bytes < TOO_LITTLE {
         Check::fail("models", found, fix)
     } else if volume.free_bytes < GIB {

@@ -19,7 +19,8 @@ use api::exit::Exit;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 STATE is what the version is in a LayaServer, else how far it is. TEST is the accuracy its gate found last. What the models
-volume holds beside the versions is listed below the table and left alone.")]
+volume holds beside the versions is listed below the table and left alone; `relayctl model prune` deletes files without an
+object.")]
 pub(crate) struct ListArguments {}
 
 const COLUMNS: [&str; 9] = [
@@ -200,7 +201,14 @@ fn state(model: Model<'_>, servers: &[Value]) -> String {
 /// What the models volume holds beside the versions of objects. That it cannot be asked is said and no error.
 async fn beside(call: &Call, server: &Server, models: &[Value]) -> Vec<String> {
     match calls::engine(server).await {
-        Ok(engine) => unnamed(&engine, models),
+        Ok(engine) => {
+            if let Some(why) = &engine.models_unknown {
+                call.tell(&format!(
+                    "note: what else the models volume holds is not known: {why}"
+                ));
+            }
+            unnamed(&engine, models)
+        }
         Err(error) => {
             call.tell(&format!(
                 "note: what else the models volume holds is not known: {}",
@@ -247,6 +255,12 @@ fn unnamed(engine: &Engine, models: &[Value]) -> Vec<String> {
         lines.push(format!(
             "unknown folders in {place}, left alone: {}",
             folders.join(", ")
+        ));
+    }
+    let then = volume.and_then(|volume| volume.seen_at.as_deref());
+    if let Some(at) = then.filter(|_| !lines.is_empty()) {
+        lines.push(format!(
+            "as a task saw it at {at}; `relayctl model prune --dry-run` looks again"
         ));
     }
     lines
@@ -318,6 +332,13 @@ later     not fetched              -        -        -      -          -       2
                 "in relay-abc-models: bbbbbbbbbbbb, damaged: config.json has 3 bytes, not 2",
                 "unknown folders in relay-abc-models, left alone: old, x\u{1b}"
             ]
+        );
+        let mut earlier = engine;
+        earlier.models_volume.as_mut().unwrap().seen_at = Some("2026-11-30T10:00:00Z".to_owned());
+        let last = unnamed(&earlier, &models).pop().unwrap();
+        assert!(
+            last.starts_with("as a task saw it at 2026-11-30T10:00:00Z"),
+            "{last}"
         );
     }
 }

@@ -4,6 +4,7 @@ mod fetch;
 mod import;
 mod ls;
 mod manifest;
+mod prune;
 mod rm;
 mod serve;
 mod verify;
@@ -48,6 +49,8 @@ enum Action {
     Verify(Named),
     /// Deletes a version that no LayaServer has; asks
     Rm(rm::RmArguments),
+    /// Deletes files that no object names from this machine's models volume; shows them and asks
+    Prune(prune::PruneArguments),
     /// Lets a version serve (short: `relayctl use`)
     Use(UseArguments),
     /// Makes a version of a folder of this machine or of a volume, or sets the contract of one
@@ -77,6 +80,14 @@ impl ModelArguments {
                     dry_run: Flag::Obeyed,
                 },
             ),
+            Action::Prune(_) => (
+                "model prune",
+                Obeys {
+                    forms: Forms::Document,
+                    wait: Flag::Refused,
+                    dry_run: Flag::Obeyed,
+                },
+            ),
             Action::Use(_) => ("model use", CHANGES),
             Action::Import(_) => ("model import", CHANGES),
             Action::Manifest(_) => ("model manifest", TEXT),
@@ -97,6 +108,7 @@ pub(crate) fn run(call: &Call, arguments: ModelArguments) -> Result<Exit, CliErr
             block_on(Box::pin(verify::run(call, &name)))
         }
         Action::Rm(arguments) => rm::run(call, &arguments),
+        Action::Prune(arguments) => prune::run(call, &arguments),
         Action::Use(arguments) => use_model(call, &arguments),
         Action::Import(arguments) => import::run(call, &arguments),
         Action::Manifest(arguments) => manifest::run(call, &arguments),

@@ -24,7 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(660);
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The champion, a candidate and the previous version of a LayaServer are in use: give the server another one first.
-`storage.onDelete: Retain` keeps the files.")]
+`storage.onDelete: Retain` keeps the files, and so does a source in a volume; those of `model import --dir` lie in the models
+volume until `relayctl model prune` deletes what no object names.")]
 pub(crate) struct RmArguments {
     /// Which LayaModels
     #[arg(required = true, value_name = "NAME")]
@@ -62,6 +63,9 @@ pub(super) fn run(call: &Call, arguments: &RmArguments) -> Result<Exit, CliError
         }
         for model in &models {
             remove(call, &server, model).await?;
+        }
+        if let Some(note) = left_here(&models) {
+            call.tell(&note);
         }
         Ok(Exit::Done)
     }))
@@ -104,10 +108,8 @@ fn question(models: &[Value], server: &Server) -> String {
         .iter()
         .map(|object| {
             let model = Model(object);
-            let volume = facts::text(&object["spec"]["source"]["volume"]["name"]);
-            // What `import --dir` published lies in the volume of ours.
-            let foreign = volume.is_some_and(|volume| volume != MODELS);
-            let kept = foreign || object["spec"]["storage"]["onDelete"] == "Retain";
+            let kept =
+                volume(object).is_some() || object["spec"]["storage"]["onDelete"] == "Retain";
             let size = model
                 .size()
                 .map_or(String::new(), |size| format!(" ({})", facts::bytes(size)));
@@ -124,6 +126,27 @@ fn question(models: &[Value], server: &Server) -> String {
         names.join(", "),
         server.context.name
     )
+}
+
+/// The volume that a version is used in where it lies; its files are never deleted with the object.
+fn volume(object: &Value) -> Option<&str> {
+    facts::text(&object["spec"]["source"]["volume"]["name"])
+}
+
+/// What to do about files that `model import --dir` put into the volume of ours, and that nothing names now.
+fn left_here(models: &[Value]) -> Option<String> {
+    let imported = models
+        .iter()
+        .filter(|object| volume(object) == Some(MODELS));
+    let names: Vec<_> = imported
+        .map(|object| kinds::laya_model().brief(facts::name(object)))
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "the files of {} stay in the models volume; `relayctl model prune` deletes those that no object names",
+            names.join(", ")
+        )
+    })
 }
 
 async fn remove(call: &Call, server: &Server, object: &Value) -> Result<(), CliError> {
@@ -175,6 +198,29 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn files_of_an_import_stay_and_what_deletes_them_is_said() {
+        let model = |name: &str, source: Value| json!({"metadata": {"name": name}, "spec": {"source": source}});
+        let models = [
+            model(
+                "tiny",
+                json!({"volume": {"name": "models", "path": "sha256-a"}}),
+            ),
+            model(
+                "old",
+                json!({"volume": {"name": "relay-laya-models", "path": "local-3"}}),
+            ),
+            model("v1", json!({"http": {}})),
+        ];
+        let note = left_here(&models).unwrap();
+        assert!(
+            note.starts_with("the files of layamodel/tiny stay"),
+            "{note}"
+        );
+        assert!(note.contains("relayctl model prune"), "{note}");
+        assert_eq!(left_here(&models[1..]), None);
+    }
 
     #[test]
     fn each_use_is_named_with_what_ends_it() {

@@ -68,6 +68,8 @@ struct EngineState {
     gpu_memory_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     models_volume: Option<VolumeState>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    models_unknown: Option<String>,
     #[serde(skip)]
     line: String,
 }
@@ -80,6 +82,10 @@ struct VolumeState {
     free_bytes: u64,
     total_bytes: u64,
     unknown_folders: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen_at: Option<String>,
+    #[serde(skip)]
+    room: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -234,7 +240,10 @@ fn engine(facts: &Facts) -> Option<EngineState> {
             free_bytes: volume.free_bytes,
             total_bytes: volume.total_bytes,
             unknown_folders: volume.unknown_folders.clone(),
+            seen_at: volume.seen_at.clone(),
+            room: volume.room(),
         }),
+        models_unknown: engine.models_unknown.clone(),
         line: engine_line(engine),
     })
 }
@@ -311,15 +320,9 @@ impl Overview {
         if let Some(engine) = &self.engine {
             line("engine", &engine.line);
             if let Some(volume) = &engine.models_volume {
-                line(
-                    "space",
-                    &format!(
-                        "{}: {} free of {}",
-                        volume.name,
-                        facts::bytes(volume.free_bytes),
-                        facts::bytes(volume.total_bytes)
-                    ),
-                );
+                line("space", &volume.room);
+            } else if let Some(why) = &engine.models_unknown {
+                line("space", &format!("not known: {why}"));
             }
         }
         if let Some(router) = &self.router {

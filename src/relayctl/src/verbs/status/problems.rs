@@ -150,7 +150,7 @@ pub(crate) fn engine_problems(engine: &Engine) -> Vec<Missing> {
                 facts::bytes(volume.free_bytes),
                 facts::bytes(volume.total_bytes)
             ),
-            "relayctl model ls lists versions, relayctl model rm NAME removes one",
+            "relayctl model prune deletes files that no object names, relayctl model rm NAME removes a version",
         ));
     }
     all

@@ -46,12 +46,16 @@ pub(super) async fn until_served(
     if laya.is_suspended() || !can_come(server, laya).await? {
         return Ok(Vec::new());
     }
+    let external = laya.external();
     let ends = call.global.timeout.map(|timeout| Instant::now() + timeout);
     let within = |own: Duration| {
         ends.map_or(own, |ends| {
             ends.saturating_duration_since(Instant::now()).min(own)
         })
     };
+    if let Some(url) = external {
+        call.tell(&waiting_for(name, url, within(EXTERNAL_PATIENCE)));
+    }
     let looked = follow(call, server, kind, name, within(LOOK_PATIENCE), |object| {
         match object["status"]["observedGeneration"].is_null() {
             true => Step::Waits(Line::Stays(format!("{name}: waiting for its controller"))),
@@ -63,12 +67,15 @@ pub(super) async fn until_served(
     if let Ok(object) = &looked
         && matches!(serves(object), Step::Done(()))
     {
+        if let Some(url) = external {
+            call.tell(&served_by(name, url));
+        }
         return Ok(Vec::new());
     }
     if let Some(missing) = kept(looked, name)? {
         return Ok(vec![missing]);
     }
-    if laya.external().is_none()
+    if external.is_none()
         && let Some(model) = laya.wished()
     {
         let here = follow(
@@ -90,12 +97,55 @@ pub(super) async fn until_served(
             Ok(()) | Err(_) => {}
         }
     }
-    let patience = match laya.external() {
-        Some(_) => EXTERNAL_PATIENCE,
-        None => SERVE_PATIENCE,
+    let Some(url) = external else {
+        let patience = within(SERVE_PATIENCE);
+        let served = follow(call, server, kind, name, patience, serves).await;
+        return Ok(kept(served, name)?.into_iter().collect());
     };
-    let served = follow(call, server, kind, name, within(patience), serves).await;
-    Ok(kept(served, name)?.into_iter().collect())
+    let patience = within(EXTERNAL_PATIENCE);
+    match follow(call, server, kind, name, patience, serves).await {
+        Ok(()) => {
+            call.tell(&served_by(name, url));
+            Ok(Vec::new())
+        }
+        // Not that the time is over is what matters, but how it stands.
+        Err(error) if error.exit == Exit::TimedOut => {
+            let found = server.find(kind, &server.namespace, name).await;
+            let object = found.map_err(|error| server.failed(error))?;
+            let missing = object.and_then(|object| not_served(&object, url));
+            Ok(missing.into_iter().collect())
+        }
+        Err(error) => Ok(kept::<()>(Err(error), name)?.into_iter().collect()),
+    }
+}
+
+/// What a server that is not ours is waited for, said at once.
+fn waiting_for(name: &str, url: &str, patience: Duration) -> String {
+    format!(
+        "{name}: waiting at most {} s until the Laya server at {url}, which is not ours, answers the probe question right; \
+         rules answer meanwhile",
+        patience.as_secs()
+    )
+}
+
+fn served_by(name: &str, url: &str) -> String {
+    format!("{name}: served by the Laya server at {url}, which is not ours")
+}
+
+/// Why a server that is not ours does not serve; nothing where it does by now.
+fn not_served(object: &Value, url: &str) -> Option<Missing> {
+    let laya = Laya(object);
+    if matches!(serves(object), Step::Done(())) {
+        return None;
+    }
+    let why = match laya.condition("Ready") {
+        Some(ready) => format!("{} ({})", ready.message, ready.reason),
+        None => "its controller has not said anything of it yet".to_owned(),
+    };
+    Some(Missing::new(
+        format!("no model that serves: not served by {url}: {why}"),
+        format!("relayctl explain ls/{}", laya.name()),
+    ))
 }
 
 /// Whether anything is on its way: a model that is not fetched never comes by itself.
@@ -169,5 +219,43 @@ fn serves(object: &Value) -> Step<()> {
         ))),
         None if answers(laya) => Step::Done(()),
         None => Step::Waits(going::line(laya)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_not_ours_is_named_with_how_it_stands() {
+        let url = "http://127.0.0.1:8737";
+        let object = |status: &str, reason: &str, message: &str| {
+            json!({"metadata": {"name": "main", "generation": 1}, "spec": {"external": {"url": url}},
+                "status": {"observedGeneration": 1, "conditions": [
+                    {"type": "Ready", "status": status, "reason": reason, "message": message}]}})
+        };
+        let ready = object("True", "Reconciled", "serves");
+        assert!(not_served(&ready, url).is_none());
+        let late = object(
+            "False",
+            "Starting",
+            "the server at http://127.0.0.1:8737 does not serve: refused",
+        );
+        let missing = not_served(&late, url).unwrap();
+        assert_eq!(
+            missing.what,
+            "no model that serves: not served by http://127.0.0.1:8737: the server at http://127.0.0.1:8737 does not serve: \
+             refused (Starting)"
+        );
+        assert_eq!(missing.fix, "relayctl explain ls/main");
+        let unseen = json!({"metadata": {"name": "main"}, "spec": {"external": {"url": url}}});
+        let missing = not_served(&unseen, url).unwrap();
+        assert!(
+            missing.what.contains("has not said anything"),
+            "{missing:?}"
+        );
+        assert!(waiting_for("main", url, EXTERNAL_PATIENCE).contains("at most 20 s"));
     }
 }
