@@ -173,6 +173,7 @@ pub(super) fn server(
         waiting: waiting(live),
         memory_bytes: seen.memory_bytes(),
         model: inputs.as_ref().map(|inputs| inputs.model.clone()),
+        checkpoint: inputs.as_ref().map(Inputs::checkpoint),
         inputs: inputs.map(|inputs| inputs.inputs),
         log_tail,
     })

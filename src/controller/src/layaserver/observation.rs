@@ -29,6 +29,8 @@ pub struct Checked {
     pub documents: BTreeMap<String, RevisionInputs>,
     /// Uids of those documents, by revision: what a removal names.
     pub document_uids: BTreeMap<String, String>,
+    /// Uids of the documents that keep the end of the log of what was taken back, by revision.
+    pub logs: BTreeMap<String, String>,
 }
 
 /// What a pass needs of a LayaModel.

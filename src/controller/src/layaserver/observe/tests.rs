@@ -33,6 +33,7 @@ fn checked() -> Checked {
         default_image: "laya:default".to_owned(),
         documents: BTreeMap::new(),
         document_uids: BTreeMap::new(),
+        logs: BTreeMap::new(),
     }
 }
 
@@ -62,6 +63,7 @@ fn seen(revision: &str, state: RunState, url: Option<&str>) -> ServerSeen {
         memory_bytes: 0,
         model: None,
         inputs: None,
+        checkpoint: None,
         log_tail: String::new(),
     }
 }

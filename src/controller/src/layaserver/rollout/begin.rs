@@ -6,6 +6,7 @@ use api::reason::Reason;
 
 use super::super::facts::{Facts, is_revision};
 use super::super::history::{self, Outcome};
+use super::super::kept_log;
 use super::super::revision;
 use super::super::view::{Because, Draft, View};
 use super::super::wish::{self, Wished};
@@ -21,6 +22,7 @@ pub(in super::super) fn begin(view: &View<'_>, draft: &mut Draft, wished: &Wishe
         draft.waits = Some(no_checkpoint(wished));
         return Ran::Nothing;
     };
+    draft.actions.extend(kept_log::forget(view, revision));
     let candidate = candidate(view, draft, wished, revision, inputs);
     let kind = kind(draft, revision, &inputs.digest);
     let now = view.now();

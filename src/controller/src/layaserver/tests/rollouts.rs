@@ -331,7 +331,7 @@ fn a_gate_fails_pauses_or_is_forced() {
     assert!(
         world
             .message("Stalled")
-            .ends_with("change `modelRef` or run `relayctl rollout retry`")
+            .ends_with("change `modelRef` or run `relayctl rollout retry main -n space`")
     );
     // What only its gate stopped, a person may force.
     world.edit(&json!({"rollout": {"force": {"digest": digest("v2"), "reason": "known rows", "by": "ada"}}}));

@@ -95,6 +95,8 @@ pub(super) struct World {
     pub(super) models: BTreeMap<String, ModelView>,
     pub(super) behaviours: BTreeMap<String, Behaviour>,
     pub(super) documents: BTreeMap<String, backend::RevisionInputs>,
+    /// Revisions whose log is kept.
+    pub(super) logs: BTreeSet<String>,
     pub(super) images: BTreeMap<String, ImageState>,
     pub(super) servers: BTreeMap<(String, u32), Running>,
     pub(super) strangers: Vec<Stranger>,
@@ -168,6 +170,7 @@ impl World {
             models,
             behaviours: BTreeMap::new(),
             documents: BTreeMap::new(),
+            logs: BTreeSet::new(),
             images: BTreeMap::new(),
             servers: BTreeMap::new(),
             strangers: Vec::new(),
@@ -242,6 +245,11 @@ impl World {
             default_image: "laya:1".to_owned(),
             documents: self.documents.clone(),
             document_uids: uids.map(|it| (it.clone(), format!("uid-{it}"))).collect(),
+            logs: self
+                .logs
+                .iter()
+                .map(|it| (it.clone(), format!("uid-{it}-log")))
+                .collect(),
         }
     }
 
@@ -456,9 +464,20 @@ impl World {
                 assert_eq!(&inputs.revision(), revision);
                 self.documents.insert(revision.clone(), (**inputs).clone());
             }
-            Action::DeleteRevision { name, .. } => {
+            Action::StoreLog {
+                revision, ordinal, ..
+            } => {
+                let key = (revision.clone(), *ordinal);
+                assert!(self.servers.contains_key(&key), "it has a log");
+                assert!(self.logs.insert(revision.clone()), "stored once");
+            }
+            Action::DeleteRevision { name, uid } => {
                 let revision = name.trim_start_matches("ls-main-");
-                self.documents.remove(revision);
+                let removed = match revision.strip_suffix("-log") {
+                    Some(revision) => self.logs.remove(revision),
+                    None => self.documents.remove(revision).is_some(),
+                };
+                assert!(removed && *uid == format!("uid-{revision}"), "{name} {uid}");
             }
             Action::Backend { action, .. } => self.act_on_engine(action),
         }
@@ -775,10 +794,29 @@ impl World {
         }
         for action in &planned.actions {
             self.check_action(action, &old);
+            self.check_log(action, status);
         }
         if let Requeue::After(delay) = planned.requeue {
             assert!(delay >= Duration::from_secs(1), "it would spin");
         }
+    }
+
+    /// What was taken back is not deleted before its log is kept.
+    fn check_log(&self, action: &Action, status: &LayaServerStatus) {
+        let Some(backend::Action::DeleteServer {
+            revision,
+            ordinals: Ordinals::All,
+            ..
+        }) = action.backend_action()
+        else {
+            return;
+        };
+        let mut rejected = status.rejected.iter();
+        let rejected = rejected.any(|it| it.revision.as_ref() == Some(revision));
+        assert!(
+            !rejected || self.logs.contains(revision),
+            "the log of {revision} is kept first"
+        );
     }
 
     fn check_action(&self, action: &Action, old: &LayaServerStatus) {
@@ -835,6 +873,7 @@ fn seen((revision, ordinal): &(String, u32), server: &Running) -> ServerSeen {
         memory_bytes: server.spec.memory_bytes(),
         model: Some(server.spec.model.clone()),
         inputs: Some(server.spec.inputs.clone()),
+        checkpoint: Some(server.spec.checkpoint()),
         log_tail: if runs {
             String::new()
         } else {
