@@ -1,9 +1,10 @@
 //! The rows of control-plane 3.2, each by its name.
 
-use backend::{BackendError, RunState};
+use api::kinds::laya_model::ModelLocation;
+use backend::{BackendError, CheckpointPlace, RunState, VolumeRole};
 use serde_json::json;
 
-use super::sim::{Behaviour, Kill, World, digest};
+use super::sim::{Behaviour, Kill, MIB, World, digest};
 use crate::probe::{DeviceSaid, Questions, Readiness, ReplicaProbe};
 use crate::reconciler::Requeue;
 
@@ -438,4 +439,82 @@ fn scaling_down_keeps_those_that_serve() {
         .filter(|(_, server)| server.state == RunState::Running);
     let left: Vec<_> = up.map(|((_, ordinal), _)| *ordinal).collect();
     assert_eq!((left, world.traffic().as_str()), (vec![1], "v1:100"));
+}
+
+/// A champion from a volume that is not ours, whose model cannot be read any more.
+fn champion_without_its_model(gone: bool) -> World {
+    let mut world = World::new(&json!({}));
+    let model = world.models.get_mut("v1").unwrap();
+    model.foreign_volume = true;
+    model.size_bytes = 4_096 * MIB;
+    model.location = Some(ModelLocation {
+        volume: Some("theirs".to_owned()),
+        path: Some("local-3".to_owned()),
+        ..ModelLocation::default()
+    });
+    world.settle(60);
+    assert_eq!(world.champion(), "v1");
+    if gone {
+        world.models.remove("v1");
+    } else {
+        // As of an object that does not parse.
+        let model = world.models.get_mut("v1").unwrap();
+        model.ready = false;
+        model.digest = None;
+        model.size_bytes = 0;
+        model.location = None;
+        model.foreign_volume = false;
+    }
+    world
+}
+
+#[test]
+fn repairing_without_its_model_renders_from_the_labels_of_what_is_left() {
+    for gone in [true, false] {
+        let mut world = champion_without_its_model(gone);
+        let server = world.of("v1").remove(0);
+        server.state = RunState::Exited;
+        server.exit_code = Some(0);
+        // Where traffic goes comes first.
+        world.pass(Kill::Never);
+        let planned = world.plan();
+        let ensured = planned
+            .actions
+            .iter()
+            .find_map(|it| match it.backend_action() {
+                Some(backend::Action::EnsureServer { server, .. }) => Some(server),
+                _ => None,
+            });
+        let server = ensured.unwrap_or_else(|| panic!("{:?}", planned.actions));
+        assert_eq!(
+            server.checkpoint(),
+            CheckpointPlace {
+                volume: VolumeRole::Foreign {
+                    name: "theirs".to_owned()
+                },
+                path: "local-3".to_owned(),
+                bytes: 4_096 * MIB,
+            }
+        );
+        world.settle(60);
+        assert_eq!((world.up("v1"), world.traffic().as_str()), (1, "v1:100"));
+    }
+}
+
+#[test]
+fn repairing_guesses_nothing_and_says_what_is_missing() {
+    for gone in [true, false] {
+        let mut world = champion_without_its_model(gone);
+        world.servers.clear();
+        world.done.clear();
+        world.settle(60);
+        let starts = |it: &String| it.starts_with("EnsureServer") || it.starts_with("Recreate");
+        assert!(!world.done.iter().any(starts), "{:?}", world.done);
+        let said = world.message("Available");
+        assert!(
+            said.contains("cannot be started") && said.contains("LayaModel v1"),
+            "{said}"
+        );
+        assert!(world.says("Available=False/Starting"));
+    }
 }

@@ -838,8 +838,10 @@ impl World {
                 | backend::Action::RecreateServer { server, .. },
             ) => {
                 let stored = self.documents.get(&server.revision);
+                let of = self.servers.iter().filter(|it| it.0.0 == server.revision);
+                let labelled = of.map(|(_, it)| &it.spec.inputs).next();
                 assert_eq!(
-                    stored,
+                    stored.or(labelled),
                     Some(&server.inputs),
                     "stored first, and rendered from that"
                 );
