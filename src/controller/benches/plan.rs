@@ -109,6 +109,7 @@ fn probe(revision: &str, ordinal: u32) -> ReplicaProbe {
             since: at,
             for_seconds: 600,
         },
+        plain: false,
         digest: None,
         contract: None,
         device: DeviceSaid {
@@ -155,6 +156,7 @@ fn checked(revision: &str, inputs: RevisionInputs) -> ServerChecked {
         documents: [(revision.to_owned(), inputs)].into(),
         document_uids: [(revision.to_owned(), "d".to_owned())].into(),
         logs: std::collections::BTreeMap::new(),
+        own_address: None,
     }
 }
 

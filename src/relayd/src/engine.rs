@@ -10,7 +10,7 @@ use backend::docker::{self, Docker, Instance, Proxies};
 use backend::embedded::{Embedded, EmbeddedOptions, SecretFiles};
 use backend::{Action, Backend, BackendError, Ordinals, Owner, Question, RunState, ServerSeen};
 use controller::reports::RevisionReader;
-use controller::{Engine, Tombstones, UnclaimedOwners};
+use controller::{Engine, OwnAddresses, Tombstones, UnclaimedOwners};
 use files::Places;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -112,6 +112,7 @@ impl LocalEngine {
                 tombstones: beside.tombstones,
                 unclaimed: UnclaimedOwners::default(),
                 reports: beside.reports,
+                own_addresses: OwnAddresses::default(),
             },
             inside,
             docker,

@@ -2,7 +2,7 @@
 
 use api::condition::ConditionType;
 use api::kinds::ConditionStatus;
-use api::kinds::laya_server::{RolloutState, Version};
+use api::kinds::laya_server::{RolloutState, ServerApi, Version};
 use api::kinds::shared::DevicePolicy;
 use api::reason::Reason;
 use backend::{BackendError, ImageState};
@@ -14,6 +14,7 @@ use super::view::{Because, Draft, View};
 use super::wish::{self, Wished};
 use super::{available, external, history, image, rollout, traffic};
 use crate::conditions::Conditions;
+use crate::probe::ReplicaProbe;
 
 /// A condition to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -220,7 +221,10 @@ fn say_external(view: &View<'_>, saying: &mut Saying) {
     let adopted = match &target {
         Ok(_) => Said::yes(
             Reason::Observed,
-            format!("the server at {url} serves; nothing about it is changed"),
+            format!(
+                "the server at {url} serves; nothing about it is changed{}",
+                without_ready(view, view.seen.external.as_ref())
+            ),
         ),
         Err(because) => Said::no(because.clone()),
     };
@@ -261,6 +265,16 @@ fn say_external(view: &View<'_>, saying: &mut Saying) {
     saying.set(ConditionType::Adopted, Some(adopted));
 }
 
+/// A server of ours, or one that is said to be like ours, does without `/ready`.
+fn without_ready(view: &View<'_>, probe: Option<&ReplicaProbe>) -> String {
+    let unexpected = view.spec.server_api == ServerApi::Relay;
+    if unexpected && probe.is_some_and(|probe| probe.plain) {
+        format!("; {}", external::WITHOUT_READY)
+    } else {
+        String::new()
+    }
+}
+
 fn is_available(view: &View<'_>, draft: &Draft, replicas: &Replicas<'_>) -> Said {
     let unasked = replicas.iter().any(|replica| replica.is_unasked());
     let at = draft.status.works_at();
@@ -269,7 +283,11 @@ fn is_available(view: &View<'_>, draft: &Draft, replicas: &Replicas<'_>) -> Said
         return Said::no(available::reason(view, draft));
     }
     if replicas.ready() > 0 || (unasked && traffic::serves_champion(draft)) {
-        return Said::yes(Reason::Observed, "replicas of the champion answer");
+        let mut probes = replicas.iter().filter_map(|replica| replica.probe);
+        let plain = probes.find(|probe| probe.plain);
+        let told = without_ready(view, plain);
+        let message = format!("replicas of the champion answer{told}");
+        return Said::yes(Reason::Observed, message);
     }
     Said::no(available::reason(view, draft))
 }
@@ -380,6 +398,9 @@ fn way_back(view: &View<'_>, draft: &Draft) -> Said {
 
 fn stalled(view: &View<'_>, draft: &Draft, wished: &Wished<'_>) -> Option<Said> {
     let yes = |reason, message: String| Some(Said::yes(reason, message));
+    if let Some(because) = external::itself(view) {
+        return yes(because.reason, because.message);
+    }
     if history::way_back_failed(draft)
         && draft.status.state().is_none()
         && !traffic::serves_champion(draft)
@@ -422,6 +443,9 @@ fn ready(
 ) -> Said {
     if traffic::is_suspended(view) {
         return Said::no(available::reason(view, draft));
+    }
+    if let Some(invalid) = external::itself(view) {
+        return Said::no(invalid);
     }
     let prefers = view.spec.device_policy == DevicePolicy::Prefer;
     let kinds = [

@@ -19,6 +19,7 @@ use super::observe::{self, FactAges};
 use super::{failed, inputs, plan};
 use crate::clock::{Clock, Now};
 use crate::failure::Failure;
+use crate::own_addresses::OwnAddresses;
 use crate::probe::{Prober, ReplicaProbe, ServerId};
 use crate::queue::Key;
 use crate::reconciler::{Observed, Plan, Reconciler, Seen as Evident};
@@ -53,6 +54,8 @@ pub struct ServerParts {
     pub prober: Prober,
     /// What a router measured.
     pub reports: Arc<dyn RevisionReader>,
+    /// Where this program itself listens.
+    pub own_addresses: OwnAddresses,
     /// The time.
     pub clock: Arc<dyn Clock>,
 }
@@ -93,7 +96,9 @@ impl LayaServers {
         let questions = |contract: &str| parts.documents.questions(contract);
         let known = parts.prober.seen(&id);
         let known_external = known.iter().find(|probe| probe.revision.is_empty());
-        let external = observe::external(object, known_external, questions);
+        let external = observe::external(object, known_external, questions)
+            // Nobody asks itself.
+            .filter(|_| checked.own_address.is_none());
         match engine {
             Some(seen) => {
                 let mut watched = observe::replicas(object, checked, seen, questions);
@@ -246,6 +251,7 @@ impl Reconciler for LayaServers {
         let promotions = inputs::promotions(object, runs, contract_of);
         let uid = object.uid().unwrap_or_default();
         let revisions = parts.documents.of(&Key::of(object), &uid);
+        let external = object.spec.external.as_ref();
         Checked {
             models: inputs::models(object, &parts.models, &promotions),
             promotions,
@@ -255,6 +261,7 @@ impl Reconciler for LayaServers {
             documents: revisions.inputs,
             document_uids: revisions.uids,
             logs: revisions.logs,
+            own_address: external.and_then(|it| parts.own_addresses.meant_by(&it.url)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! A model of an engine, its servers and the prober, that does what `plan` says and checks what `plan` must never do.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use api::kinds::laya_model::ModelLocation;
@@ -113,6 +114,8 @@ pub(super) struct World {
     pub(super) errors: BTreeMap<String, (u64, u32)>,
     pub(super) differ_percent: u64,
     pub(super) external: Option<ReplicaProbe>,
+    /// Of this program, where `spec.external` names it.
+    pub(super) own_address: Option<SocketAddr>,
     requests: BTreeMap<String, RevisionReport>,
     pub(super) boot: Duration,
     /// What the wall clock is off by, seconds.
@@ -193,6 +196,7 @@ impl World {
             errors: BTreeMap::new(),
             differ_percent: 0,
             external: None,
+            own_address: None,
             requests: BTreeMap::new(),
             boot: Duration::from_secs(1_000),
             jump: 0,
@@ -250,6 +254,7 @@ impl World {
                 .iter()
                 .map(|it| (it.clone(), format!("uid-{it}-log")))
                 .collect(),
+            own_address: self.own_address,
         }
     }
 
@@ -374,6 +379,7 @@ impl World {
             ordinal: *ordinal,
             url: url(server),
             readiness,
+            plain: false,
             digest: ready.then(|| {
                 if behaviour.other_weights {
                     digest("x")
