@@ -5,6 +5,7 @@ use api::kinds::laya_server::{RolloutState, Version};
 use api::reason::Reason;
 use backend::{ImageState, Stranger};
 
+use super::advice;
 use super::facts::Facts;
 use super::replicas::{Replica, Replicas};
 use super::restarts;
@@ -86,7 +87,8 @@ fn crashing(
     Some(Because::new(
         Reason::CrashLoop,
         format!(
-            "replicas of {model} ended {count} times in five minutes{code}. Look at their logs with relayctl logs"
+            "replicas of {model} ended {count} times in five minutes{code}. Look at their logs with {}",
+            advice::command(view.object, "logs")
         ),
     ))
 }

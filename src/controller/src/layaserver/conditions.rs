@@ -12,7 +12,7 @@ use super::probed::{self, Found};
 use super::replicas::Replicas;
 use super::view::{Because, Draft, View};
 use super::wish::{self, Wished};
-use super::{available, external, history, image, rollout, traffic};
+use super::{advice, available, external, history, image, rollout, traffic};
 use crate::conditions::Conditions;
 use crate::probe::ReplicaProbe;
 
@@ -324,6 +324,7 @@ fn rolled_out(view: &View<'_>, draft: &Draft, wished: &Wished<'_>) -> Said {
         return Said::no(Because::new(
             Reason::Rejected,
             taken_back(
+                view,
                 wished,
                 rejection.reason.as_deref(),
                 rejection.message.as_deref(),
@@ -351,12 +352,18 @@ fn rolled_out(view: &View<'_>, draft: &Draft, wished: &Wished<'_>) -> Said {
     ))
 }
 
-fn taken_back(wished: &Wished<'_>, reason: Option<&str>, message: Option<&str>) -> String {
+fn taken_back(
+    view: &View<'_>,
+    wished: &Wished<'_>,
+    reason: Option<&str>,
+    message: Option<&str>,
+) -> String {
+    let retry = advice::command(view.object, "rollout retry");
     let model = &wished.model;
     let reason = reason.unwrap_or_default();
     let detail = message.map_or_else(String::new, |message| format!(" ({message})"));
     format!(
-        "spec names model {model}, which was taken back: {reason}{detail}; change `modelRef` or run `relayctl rollout retry`"
+        "spec names model {model}, which was taken back: {reason}{detail}; change `modelRef` or run `{retry}`"
     )
 }
 
@@ -416,6 +423,7 @@ fn stalled(view: &View<'_>, draft: &Draft, wished: &Wished<'_>) -> Option<Said> 
     }
     if let Some(rejection) = &wished.rejected {
         let message = taken_back(
+            view,
             wished,
             rejection.reason.as_deref(),
             rejection.message.as_deref(),

@@ -736,3 +736,25 @@ fn when_the_way_back_fails_too_rules_answer() {
     world.edit(&json!({"modelRef": {"name": "v3"}}));
     world.until("a way out", |world| world.traffic() == "v3:100");
 }
+
+#[test]
+fn what_is_advised_names_the_server_and_its_namespace() {
+    let mut world = roll(&json!({}));
+    world.until_state("Loading");
+    world.edit(&json!({"rollout": {"paused": true}}));
+    world.settle(20);
+    let said = world.message("RolledOut");
+    assert!(
+        said.ends_with("Run relayctl rollout resume main -n space"),
+        "{said}"
+    );
+    let mut world = roll(&json!({}));
+    world.edit(&json!({"rollout": {"approval": "Manual"}}));
+    world.until_state("AwaitingApproval");
+    world.settle(20);
+    let said = world.message("RolledOut");
+    assert!(
+        said.ends_with("Run relayctl rollout approve main -n space"),
+        "{said}"
+    );
+}
