@@ -758,3 +758,23 @@ fn what_is_advised_names_the_server_and_its_namespace() {
         "{said}"
     );
 }
+
+#[test]
+fn a_bake_that_a_newer_wish_cuts_short_is_recorded_as_that() {
+    // Another model, and the one before again.
+    for next in ["v3", "v1"] {
+        let mut world = roll(&json!({}));
+        world.until_state("Baking");
+        world.edit(&json!({"modelRef": {"name": next}}));
+        world.until("over", |world| world.status().history.len() == 2);
+        let record = world.status().history[0].clone();
+        assert_eq!(record.outcome.as_deref(), Some("Promoted"), "{next}");
+        assert_eq!(
+            record.reason.as_deref(),
+            Some("the wish changed before its bake was over")
+        );
+        world.settle(700);
+        assert_eq!(world.champion(), next);
+        assert_eq!(world.status().history[0].reason, None, "watched to the end");
+    }
+}
