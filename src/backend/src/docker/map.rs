@@ -9,7 +9,7 @@ use bollard::models::{
 use jiff::Timestamp;
 
 use super::compare::{Depth, tampered};
-use super::error::start_reason;
+use super::error::{advised, start_reason};
 use super::labels::{self, Identity, Inputs, Labels};
 use super::render::{PORT, Renderer};
 use crate::task_protocol::escape;
@@ -226,9 +226,10 @@ fn waiting(state: Option<&ContainerState>) -> Option<Waiting> {
         return None;
     }
     let error = state.error.as_deref().filter(|error| !error.is_empty())?;
+    let reason = start_reason(error).unwrap_or(Reason::Starting);
     Some(Waiting {
-        reason: start_reason(error).unwrap_or(Reason::Starting),
-        message: message(error),
+        reason,
+        message: advised(reason, message(error)),
     })
 }
 

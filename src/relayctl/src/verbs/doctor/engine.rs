@@ -86,8 +86,13 @@ fn room(engine: &Engine) -> Option<Check> {
 /// Whether another version fits.
 fn volume(engine: &Engine) -> Option<Check> {
     let volume = engine.models_volume.as_ref()?;
+    let needs = if volume.free_bytes < GIB {
+        format!(", another version needs about {}", bytes(GIB))
+    } else {
+        String::new()
+    };
     let found = format!(
-        "{}: {} free of {}",
+        "{}: {} free of {}{needs}",
         volume.name,
         bytes(volume.free_bytes),
         bytes(volume.total_bytes)
