@@ -10,6 +10,7 @@ pub mod exit;
 pub mod field_manager;
 pub mod finalizer;
 pub mod group;
+pub mod kept_log;
 #[cfg(feature = "kinds")]
 pub mod kinds;
 pub mod label;

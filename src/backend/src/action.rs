@@ -6,6 +6,7 @@ use api::kinds::shared::{Device, Gpu, Pod, SecretRef};
 use api::label::Task;
 use serde::{Deserialize, Serialize};
 
+use crate::observed::CheckpointPlace;
 use crate::revision::RevisionInputs;
 
 /// One thing to do for an owner.
@@ -234,6 +235,16 @@ impl ServerSpec {
     #[must_use]
     pub const fn pod(&self) -> Option<&Pod> {
         self.inputs.pod.as_ref()
+    }
+
+    /// Where the checkpoint lies.
+    #[must_use]
+    pub fn checkpoint(&self) -> CheckpointPlace {
+        CheckpointPlace {
+            volume: self.volume.clone(),
+            path: self.path.clone(),
+            bytes: self.checkpoint_bytes,
+        }
     }
 
     /// Most bytes of memory: the limit of the spec, else max(1 GiB, 1.6 × checkpoint + 512 MiB) (control-plane 3).

@@ -25,8 +25,8 @@ pub use action::{
 pub use error::BackendError;
 pub use models::{ModelsRoom, ModelsView, StoredModel};
 pub use observed::{
-    ImageSeen, ImageState, Observed, Progress, Room, RunState, ServerSeen, Stranger, TaskSeen,
-    VolumeSeen, Waiting,
+    CheckpointPlace, ImageSeen, ImageState, Observed, Progress, Room, RunState, ServerSeen,
+    Stranger, TaskSeen, VolumeSeen, Waiting,
 };
 pub use revision::{RENDER_VERSION, RevisionInputs, quantity};
 

@@ -91,8 +91,21 @@ pub struct ServerSeen {
     pub model: Option<String>,
     /// What it was made from, as on its labels.
     pub inputs: Option<RevisionInputs>,
+    /// Where its checkpoint lies, as on its labels.
+    pub checkpoint: Option<CheckpointPlace>,
     /// The end of its output, at most 4 KiB; only of one that does not run.
     pub log_tail: String,
+}
+
+/// Where a checkpoint lies, and how large it is: what a replica is rendered from beside the inputs of its revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckpointPlace {
+    /// The volume.
+    pub volume: VolumeRole,
+    /// Folder in that volume, relative to its root.
+    pub path: String,
+    /// Bytes of the checkpoint.
+    pub bytes: u64,
 }
 
 /// What a container does.

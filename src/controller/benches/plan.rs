@@ -94,6 +94,7 @@ fn replica(revision: &str, ordinal: u32) -> ServerSeen {
         memory_bytes: 1 << 30,
         model: Some("v1".to_owned()),
         inputs: None,
+        checkpoint: None,
         log_tail: String::new(),
     }
 }
@@ -108,6 +109,7 @@ fn probe(revision: &str, ordinal: u32) -> ReplicaProbe {
             since: at,
             for_seconds: 600,
         },
+        plain: false,
         digest: None,
         contract: None,
         device: DeviceSaid {
@@ -153,6 +155,8 @@ fn checked(revision: &str, inputs: RevisionInputs) -> ServerChecked {
         default_image: "laya:1".to_owned(),
         documents: [(revision.to_owned(), inputs)].into(),
         document_uids: [(revision.to_owned(), "d".to_owned())].into(),
+        logs: std::collections::BTreeMap::new(),
+        own_address: None,
     }
 }
 

@@ -113,7 +113,7 @@ impl Publishing {
                 },
                 reason: draft.reason.as_str().to_owned(),
                 action: draft.reason.action().as_str().to_owned(),
-                note: Some(cut(draft.note)),
+                note: Some(cut(draft.note, MAX_NOTE_BYTES)),
                 secondary: None,
             };
             match self.recorder.publish(&event, &regarding).await {
@@ -133,14 +133,11 @@ impl Publishing {
     }
 }
 
-/// At most [`MAX_NOTE_BYTES`], on a character boundary, and says so where it cuts.
-fn cut(mut note: String) -> String {
+/// At most so many bytes, on a character boundary, and says so where it cuts.
+pub(crate) fn cut(mut note: String, bytes: usize) -> String {
     const CUT: &str = " … (cut)";
-    if note.len() > MAX_NOTE_BYTES {
-        let mut end = MAX_NOTE_BYTES - CUT.len();
-        while !note.is_char_boundary(end) {
-            end -= 1;
-        }
+    if note.len() > bytes {
+        let end = note.floor_char_boundary(bytes.saturating_sub(CUT.len()));
         note.truncate(end);
         note.push_str(CUT);
     }
@@ -234,17 +231,14 @@ mod tests {
     #[test]
     fn a_long_note_is_cut_between_characters() {
         for length in 980..1_010 {
-            let note = cut(format!(
-                "{}{}",
-                "a".repeat(length % 4),
-                "€".repeat(length / 2)
-            ));
+            let long = format!("{}{}", "a".repeat(length % 4), "€".repeat(length / 2));
+            let note = cut(long, MAX_NOTE_BYTES);
             assert!(
                 note.len() <= MAX_NOTE_BYTES && note.ends_with("(cut)"),
                 "{length}"
             );
         }
-        assert_eq!(cut("short".to_owned()), "short");
+        assert_eq!(cut("short".to_owned(), MAX_NOTE_BYTES), "short");
     }
 
     #[tokio::test]

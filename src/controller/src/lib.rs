@@ -19,6 +19,7 @@ pub mod layamodel;
 pub mod layaserver;
 pub mod merge;
 pub mod metrics;
+mod own_addresses;
 pub mod probe;
 pub mod queue;
 pub mod reconciler;
@@ -36,3 +37,4 @@ pub use context::Namespaces;
 pub use controller::{
     Controller, ControllerParts, Engine, NoTombstones, Tombstones, Unclaimed, UnclaimedOwners,
 };
+pub use own_addresses::OwnAddresses;

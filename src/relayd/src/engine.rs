@@ -12,7 +12,7 @@ use backend::{
     Action, Backend, BackendError, ModelsView, Ordinals, Owner, Question, RunState, ServerSeen,
 };
 use controller::reports::RevisionReader;
-use controller::{Engine, Tombstones, UnclaimedOwners};
+use controller::{Engine, OwnAddresses, Tombstones, UnclaimedOwners};
 use files::Places;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -114,6 +114,7 @@ impl LocalEngine {
                 tombstones: beside.tombstones,
                 unclaimed: UnclaimedOwners::default(),
                 reports: beside.reports,
+                own_addresses: OwnAddresses::default(),
             },
             inside,
             docker,

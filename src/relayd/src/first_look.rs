@@ -130,6 +130,7 @@ mod tests {
             memory_bytes: 0,
             model: None,
             inputs: None,
+            checkpoint: None,
             log_tail: String::new(),
         }
     }

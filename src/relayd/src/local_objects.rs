@@ -138,6 +138,7 @@ impl LocalObjects {
         let client = Client::new(store.service(), NAMESPACE);
         let shutdown = runtime.shutdown();
         if let Some(engine) = &engine {
+            engine.parts.own_addresses.add(address);
             let controller = Controller::new(ControllerParts {
                 client: client.clone(),
                 deadlines: Deadlines::default(),

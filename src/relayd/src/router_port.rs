@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
+use controller::OwnAddresses;
 use prometheus::IntCounter;
 use service::http::accept::{ConnectionLimits, serve};
 use service::listen::{ListenAddress, ListenError, PortTaken, bind};
@@ -85,6 +86,15 @@ async fn next_free(
     Err(RelaydError::Listen(refused))
 }
 
+/// Who hears of the default address once it is taken.
+#[derive(Debug)]
+pub(crate) struct Beside {
+    /// Clients.
+    pub(crate) announcement: Option<Announcement>,
+    /// Reconcilers.
+    pub(crate) own_addresses: OwnAddresses,
+}
+
 /// Tries the default address until it is free, and serves it then.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Comeback {
@@ -96,7 +106,7 @@ impl Comeback {
     pub(crate) async fn run(
         self,
         app: Router,
-        announcement: Option<Announcement>,
+        beside: Beside,
         suppressed: IntCounter,
         shutdown: Shutdown,
     ) {
@@ -106,7 +116,8 @@ impl Comeback {
         };
         let wanted = self.wanted;
         tracing::info!(address = %wanted, "the router's own port is free again and is used");
-        if let Some(announcement) = announcement
+        beside.own_addresses.add(wanted.0);
+        if let Some(announcement) = beside.announcement
             && let Err(error) = announcement.write(wanted.0)
         {
             tracing::warn!(%error, "clients do not hear of the router's port");
@@ -152,7 +163,12 @@ mod tests {
         let app = Router::new().route("/", get(|| async { "here" }));
         let suppressed = IntCounter::new("a", "b").unwrap();
         let comeback = Comeback { wanted };
-        let running = tokio::spawn(comeback.run(app, Some(announcement), suppressed, shutdown));
+        let own_addresses = OwnAddresses::default();
+        let beside = Beside {
+            announcement: Some(announcement),
+            own_addresses: own_addresses.clone(),
+        };
+        let running = tokio::spawn(comeback.run(app, beside, suppressed, shutdown));
         let endpoint = || std::fs::read_to_string(places.endpoint()).unwrap();
         assert!(endpoint().contains("127.0.0.1:1\""), "{}", endpoint());
         drop(holder);
@@ -171,6 +187,11 @@ mod tests {
         let answer = tokio::time::timeout(Duration::from_secs(30), asked).await;
         assert!(answer.unwrap().ends_with("here"));
         assert!(endpoint().contains(&wanted.to_string()), "{}", endpoint());
+        assert!(
+            own_addresses
+                .meant_by(&format!("http://{wanted}"))
+                .is_some()
+        );
         trigger.advance(Phase::Draining);
         running.await.unwrap();
     }

@@ -30,7 +30,7 @@ use crate::followed_table::StableUrl;
 use crate::local_home::LocalHome;
 use crate::local_objects::{LocalObjects, With};
 use crate::router_command::Whose;
-use crate::router_port::RouterPort;
+use crate::router_port::{Beside, RouterPort};
 use crate::settings::{PolicySource, RouterSettings};
 
 /// How long what waits for the store may take at the end.
@@ -146,6 +146,11 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
     }
     let shutdown = runtime.shutdown();
     let suppressed = metrics.process.log_suppressed.clone();
+    // Before anything is reconciled: none of them is a model server.
+    let own_addresses = engine.as_ref().map(|engine| &engine.parts.own_addresses);
+    let own_addresses = own_addresses.cloned().unwrap_or_default();
+    own_addresses.add(address);
+    own_addresses.add(admin_address);
     let objects = match (objects, &home) {
         (Some(objects), Some(home)) => {
             let with = With {
@@ -235,7 +240,11 @@ pub(crate) async fn serve_router(start: Start) -> Result<(), RelaydError> {
     }
     if let Some(comeback) = comeback {
         let suppressed = metrics.process.log_suppressed.clone();
-        let again = comeback.run(router.app(), announcement, suppressed, shutdown);
+        let beside = Beside {
+            announcement,
+            own_addresses,
+        };
+        let again = comeback.run(router.app(), beside, suppressed, shutdown);
         runtime.spawn("router's own port", again);
     }
     router_ready.ready();

@@ -250,7 +250,7 @@ pub(super) fn refused(what: &str, status: u16, message: String) -> BackendError 
         Some(reason) => BackendError::Refused {
             what,
             reason,
-            message,
+            message: super::error::advised(reason, message),
         },
         None => BackendError::Failed { what, message },
     }

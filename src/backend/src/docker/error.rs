@@ -66,6 +66,17 @@ fn is_denied(error: &(dyn std::error::Error + 'static)) -> bool {
     false
 }
 
+/// An engine that has no room says so, and neither where nor what to do. Not to prune it: that would take what stands by to
+/// go back to.
+pub(super) fn advised(reason: Reason, message: String) -> String {
+    if reason != Reason::NoSpace {
+        return message;
+    }
+    format!(
+        "{message}. The disk that the engine keeps its images and containers on is full: `docker system df -v` shows what takes it, `docker image rm` removes what nothing needs"
+    )
+}
+
 /// What creating or starting a container fails with (`State.Error` has the same texts).
 pub(super) fn start_reason(message: &str) -> Option<Reason> {
     let text = message.to_ascii_lowercase();
@@ -164,6 +175,18 @@ fn registry_status(text: &str) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_disk_of_the_engine_is_told_with_its_place_and_what_to_do() {
+        let told = advised(Reason::NoSpace, "write x: no space left".to_owned());
+        assert!(
+            told.starts_with("write x: no space left. ")
+                && told.contains("docker system df")
+                && !told.contains("prune"),
+            "{told}"
+        );
+        assert_eq!(advised(Reason::PortInUse, "x".to_owned()), "x");
+    }
 
     #[test]
     fn start_errors_of_engines() {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::names::Instance;
 use crate::revision::RevisionInputs;
-use crate::{Owner, ServerSpec, TaskKey, VolumeRole};
+use crate::{CheckpointPlace, Owner, ServerSpec, TaskKey, VolumeRole};
 
 /// Labels as the engine has them.
 pub(super) type Labels = HashMap<String, String>;
@@ -172,6 +172,15 @@ impl Inputs {
     /// What stands on the labels of a server, where this program can read it.
     pub(super) fn read(labels: &Labels) -> Option<Self> {
         serde_json::from_str(labels.get(label::INPUTS)?).ok()
+    }
+
+    /// Where the checkpoint lay when it was rendered.
+    pub(super) fn checkpoint(&self) -> CheckpointPlace {
+        CheckpointPlace {
+            volume: self.render.volume.clone(),
+            path: self.render.path.clone(),
+            bytes: self.render.checkpoint_bytes,
+        }
     }
 
     /// The spec that was rendered.

@@ -9,7 +9,7 @@ use bollard::models::{
 use jiff::Timestamp;
 
 use super::compare::{Depth, tampered};
-use super::error::start_reason;
+use super::error::{advised, start_reason};
 use super::labels::{self, Identity, Inputs, Labels};
 use super::render::{PORT, Renderer};
 use crate::task_protocol::escape;
@@ -173,6 +173,7 @@ pub(super) fn server(
         waiting: waiting(live),
         memory_bytes: seen.memory_bytes(),
         model: inputs.as_ref().map(|inputs| inputs.model.clone()),
+        checkpoint: inputs.as_ref().map(Inputs::checkpoint),
         inputs: inputs.map(|inputs| inputs.inputs),
         log_tail,
     })
@@ -226,9 +227,10 @@ fn waiting(state: Option<&ContainerState>) -> Option<Waiting> {
         return None;
     }
     let error = state.error.as_deref().filter(|error| !error.is_empty())?;
+    let reason = start_reason(error).unwrap_or(Reason::Starting);
     Some(Waiting {
-        reason: start_reason(error).unwrap_or(Reason::Starting),
-        message: message(error),
+        reason,
+        message: advised(reason, message(error)),
     })
 }
 

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::credentials::{self, for_registry};
 use super::engine::{Facts, said};
-use super::error::pull_reason;
+use super::error::{advised, pull_reason};
 use super::map::message;
 use super::reference::{Reference, Remote};
 use super::{Docker, Inner};
@@ -305,7 +305,8 @@ fn why(error: &Error) -> (Reason, String) {
         _ => 0,
     };
     let text = said(error);
-    (pull_reason(status, &text), message(&text))
+    let reason = pull_reason(status, &text);
+    (reason, advised(reason, message(&text)))
 }
 
 /// An image that is there; one for another platform serves nobody.

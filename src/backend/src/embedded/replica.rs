@@ -227,6 +227,7 @@ impl Replica {
             memory_bytes: spec.memory_bytes(),
             model: Some(spec.model.clone()),
             inputs: Some(spec.inputs.clone()),
+            checkpoint: Some(spec.checkpoint()),
             log_tail: match now.state {
                 RunState::Running => String::new(),
                 _ => self.log.tail(TAIL),

@@ -7,6 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use super::sweep::UnclaimedOwners;
+use crate::own_addresses::OwnAddresses;
 use crate::reports::RevisionReader;
 
 /// The engine of a process, and what a program decides about it. Cheap to clone.
@@ -24,6 +25,8 @@ pub struct Engine {
     pub unclaimed: UnclaimedOwners,
     /// What a router measures of each revision; [`crate::reports::NoReports`] without one.
     pub reports: Arc<dyn RevisionReader>,
+    /// Where the router of this process and its daemon listen: nothing that `spec.external` may name.
+    pub own_addresses: OwnAddresses,
 }
 
 /// Remembers deleted objects for 30 days (control-plane 1.4).

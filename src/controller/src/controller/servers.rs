@@ -49,6 +49,7 @@ impl Controller {
             documents: documents.clone(),
             prober: prober.clone(),
             reports: engine.reports.clone(),
+            own_addresses: engine.own_addresses.clone(),
             clock: context.clock.clone(),
         });
         let (driver, feed) = Driver::new(servers, context, queue.clone(), compared);

@@ -24,7 +24,16 @@ pub enum Action {
         /// What was hashed.
         inputs: Box<RevisionInputs>,
     },
-    /// Removes the document of a revision that status names no more.
+    /// Stores the end of the log of a revision that was taken back, as document `ls-<name>-<revision>-log`.
+    StoreLog {
+        /// Which revision.
+        revision: String,
+        /// Which of its replicas.
+        ordinal: u32,
+        /// The end of its output as it was seen: what is stored where the engine cannot read it now.
+        seen: String,
+    },
+    /// Removes a document of a revision that status names no more.
     DeleteRevision {
         /// Its name.
         name: String,
@@ -48,7 +57,9 @@ impl Action {
     pub fn backend_action(&self) -> Option<&backend::Action> {
         match self {
             Self::Backend { action, .. } => Some(action),
-            Self::StoreRevision { .. } | Self::DeleteRevision { .. } => None,
+            Self::StoreRevision { .. } | Self::StoreLog { .. } | Self::DeleteRevision { .. } => {
+                None
+            }
         }
     }
 }
@@ -63,7 +74,9 @@ impl Effect for Action {
     fn backend(&self) -> &'static str {
         match self {
             Self::Backend { on, .. } => on,
-            Self::StoreRevision { .. } | Self::DeleteRevision { .. } => "objects",
+            Self::StoreRevision { .. } | Self::StoreLog { .. } | Self::DeleteRevision { .. } => {
+                "objects"
+            }
         }
     }
 
@@ -71,6 +84,7 @@ impl Effect for Action {
         match self {
             Self::Backend { action, .. } => action.name(),
             Self::StoreRevision { .. } => "StoreRevision",
+            Self::StoreLog { .. } => "StoreLog",
             Self::DeleteRevision { .. } => "DeleteRevision",
         }
     }
@@ -78,7 +92,7 @@ impl Effect for Action {
     fn destroys(&self) -> Destroys {
         let destroys = match self {
             Self::Backend { action, .. } => action.destroys(),
-            Self::StoreRevision { .. } => false,
+            Self::StoreRevision { .. } | Self::StoreLog { .. } => false,
             Self::DeleteRevision { .. } => true,
         };
         if destroys {
@@ -90,7 +104,8 @@ impl Effect for Action {
 
     fn deadline(&self) -> Duration {
         match self {
-            Self::Backend { .. } => ENGINE_DEADLINE,
+            // The log is read from the engine.
+            Self::Backend { .. } | Self::StoreLog { .. } => ENGINE_DEADLINE,
             Self::StoreRevision { .. } | Self::DeleteRevision { .. } => ACTION_DEADLINE,
         }
     }
@@ -99,6 +114,9 @@ impl Effect for Action {
         match self {
             Self::Backend { action, .. } => action.target(),
             Self::StoreRevision { revision, .. } => format!("revision {revision}"),
+            Self::StoreLog {
+                revision, ordinal, ..
+            } => format!("log of revision {revision} replica {ordinal}"),
             Self::DeleteRevision { name, .. } => format!("ControllerRevision {name}"),
         }
     }

@@ -5,9 +5,11 @@ use api::kinds::laya_server::{RolloutState, Version};
 use api::reason::Reason;
 use backend::{ImageState, Stranger};
 
+use super::advice;
 use super::facts::Facts;
 use super::replicas::{Replica, Replicas};
 use super::restarts;
+use super::revision;
 use super::traffic;
 use super::view::{Because, Draft, View};
 use crate::probe::Readiness;
@@ -32,6 +34,7 @@ pub(super) fn reason(view: &View<'_>, draft: &Draft) -> Because {
     let replicas = view.replicas_of(Some(champion));
     crashing(view, draft, champion, &replicas)
         .or_else(|| blocked(view, champion, &replicas))
+        .or_else(|| unknown(view, champion, &replicas))
         .or_else(|| image_missing(view, champion, &replicas))
         .unwrap_or_else(|| starting(&replicas))
 }
@@ -84,7 +87,8 @@ fn crashing(
     Some(Because::new(
         Reason::CrashLoop,
         format!(
-            "replicas of {model} ended {count} times in five minutes{code}. Look at their logs with relayctl logs"
+            "replicas of {model} ended {count} times in five minutes{code}. Look at their logs with {}",
+            advice::command(view.object, "logs")
         ),
     ))
 }
@@ -136,6 +140,18 @@ fn is_replica_of_another(name: &str, revision: &str) -> bool {
     let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     let is_revision = named.len() == 10 && named.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_number && is_revision && named != revision
+}
+
+/// None of it runs, and what it is made from is not known whole any more.
+fn unknown(view: &View<'_>, version: &Version, replicas: &Replicas<'_>) -> Option<Because> {
+    if replicas.alive().next().is_some() {
+        return None;
+    }
+    let missing = revision::server(view, version).err()?;
+    Some(Because::new(
+        Reason::Starting,
+        format!("it cannot be started: {missing}"),
+    ))
 }
 
 fn image_missing(view: &View<'_>, version: &Version, replicas: &Replicas<'_>) -> Option<Because> {

@@ -2,7 +2,7 @@
 
 use api::condition::ConditionType;
 use api::kinds::ConditionStatus;
-use api::kinds::laya_server::{RolloutState, Version};
+use api::kinds::laya_server::{RolloutState, ServerApi, Version};
 use api::kinds::shared::DevicePolicy;
 use api::reason::Reason;
 use backend::{BackendError, ImageState};
@@ -12,8 +12,9 @@ use super::probed::{self, Found};
 use super::replicas::Replicas;
 use super::view::{Because, Draft, View};
 use super::wish::{self, Wished};
-use super::{available, external, history, image, rollout, traffic};
+use super::{advice, available, external, history, image, rollout, traffic};
 use crate::conditions::Conditions;
+use crate::probe::ReplicaProbe;
 
 /// A condition to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -222,7 +223,10 @@ fn say_external(view: &View<'_>, saying: &mut Saying) {
     let adopted = match &target {
         Ok(_) => Said::yes(
             Reason::Observed,
-            format!("the server at {url} serves; nothing about it is changed"),
+            format!(
+                "the server at {url} serves; nothing about it is changed{}",
+                without_ready(view, view.seen.external.as_ref())
+            ),
         ),
         Err(because) => Said::no(because.clone()),
     };
@@ -263,6 +267,16 @@ fn say_external(view: &View<'_>, saying: &mut Saying) {
     saying.set(ConditionType::Adopted, Some(adopted));
 }
 
+/// A server of ours, or one that is said to be like ours, does without `/ready`.
+fn without_ready(view: &View<'_>, probe: Option<&ReplicaProbe>) -> String {
+    let unexpected = view.spec.server_api == ServerApi::Relay;
+    if unexpected && probe.is_some_and(|probe| probe.plain) {
+        format!("; {}", external::WITHOUT_READY)
+    } else {
+        String::new()
+    }
+}
+
 fn is_available(view: &View<'_>, draft: &Draft, replicas: &Replicas<'_>) -> Said {
     let unasked = replicas.iter().any(|replica| replica.is_unasked());
     let at = draft.status.works_at();
@@ -271,7 +285,11 @@ fn is_available(view: &View<'_>, draft: &Draft, replicas: &Replicas<'_>) -> Said
         return Said::no(available::reason(view, draft));
     }
     if replicas.ready() > 0 || (unasked && traffic::serves_champion(draft)) {
-        return Said::yes(Reason::Observed, "replicas of the champion answer");
+        let mut probes = replicas.iter().filter_map(|replica| replica.probe);
+        let plain = probes.find(|probe| probe.plain);
+        let told = without_ready(view, plain);
+        let message = format!("replicas of the champion answer{told}");
+        return Said::yes(Reason::Observed, message);
     }
     Said::no(available::reason(view, draft))
 }
@@ -308,6 +326,7 @@ fn rolled_out(view: &View<'_>, draft: &Draft, wished: &Wished<'_>) -> Said {
         return Said::no(Because::new(
             Reason::Rejected,
             taken_back(
+                view,
                 wished,
                 rejection.reason.as_deref(),
                 rejection.message.as_deref(),
@@ -335,12 +354,18 @@ fn rolled_out(view: &View<'_>, draft: &Draft, wished: &Wished<'_>) -> Said {
     ))
 }
 
-fn taken_back(wished: &Wished<'_>, reason: Option<&str>, message: Option<&str>) -> String {
+fn taken_back(
+    view: &View<'_>,
+    wished: &Wished<'_>,
+    reason: Option<&str>,
+    message: Option<&str>,
+) -> String {
+    let retry = advice::command(view.object, "rollout retry");
     let model = &wished.model;
     let reason = reason.unwrap_or_default();
     let detail = message.map_or_else(String::new, |message| format!(" ({message})"));
     format!(
-        "spec names model {model}, which was taken back: {reason}{detail}; change `modelRef` or run `relayctl rollout retry`"
+        "spec names model {model}, which was taken back: {reason}{detail}; change `modelRef` or run `{retry}`"
     )
 }
 
@@ -382,6 +407,9 @@ fn way_back(view: &View<'_>, draft: &Draft) -> Said {
 
 fn stalled(view: &View<'_>, draft: &Draft, wished: &Wished<'_>) -> Option<Said> {
     let yes = |reason, message: String| Some(Said::yes(reason, message));
+    if let Some(because) = external::itself(view) {
+        return yes(because.reason, because.message);
+    }
     if history::way_back_failed(draft)
         && draft.status.state().is_none()
         && !traffic::serves_champion(draft)
@@ -397,6 +425,7 @@ fn stalled(view: &View<'_>, draft: &Draft, wished: &Wished<'_>) -> Option<Said> 
     }
     if let Some(rejection) = &wished.rejected {
         let message = taken_back(
+            view,
             wished,
             rejection.reason.as_deref(),
             rejection.message.as_deref(),
@@ -424,6 +453,9 @@ fn ready(
 ) -> Said {
     if traffic::is_suspended(view) {
         return Said::no(available::reason(view, draft));
+    }
+    if let Some(invalid) = external::itself(view) {
+        return Said::no(invalid);
     }
     let prefers = view.spec.device_policy == DevicePolicy::Prefer;
     let kinds = [

@@ -1,6 +1,7 @@
-//! Stored documents that servers need (control-plane 3.1, 2, 12): what made a revision, as `ls-<name>-<revision>`, the
-//! wordings of contracts, as `contract-<12 hex>`, and what checkpoints must answer, as `probes-<12 hex>`. Each has a digest
-//! in its name, so one that holds something else is told from a right one and is not used.
+//! Stored documents that servers need (control-plane 3.1, 2, 10, 12): what made a revision, as `ls-<name>-<revision>`, the end
+//! of the log of one that was taken back, as `ls-<name>-<revision>-log`, the wordings of contracts, as `contract-<12 hex>`,
+//! and what checkpoints must answer, as `probes-<12 hex>`. What is computed with has a digest in its name, so one that holds
+//! something else is told from a right one and is not used.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -8,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use api::field_manager;
 use api::group::Kind;
+use api::kept_log::{self, KeptLog};
 use api::kinds::LayaServer;
 use api::label;
 use backend::RevisionInputs;
@@ -40,6 +42,8 @@ pub struct StoredDocument {
 enum Held {
     /// What made a revision.
     Revision(Box<RevisionInputs>),
+    /// The end of the log of a revision; what it says is read by whoever shows it.
+    Log,
     /// The wording of a contract.
     Wording(Arc<QuestionSet>),
     /// What a checkpoint must answer.
@@ -68,6 +72,9 @@ fn read(data: &Value) -> Held {
     }
     if let Some(recorded) = Recorded::of_document(data) {
         return Held::Recorded(recorded);
+    }
+    if KeptLog::read(data).is_some() {
+        return Held::Log;
     }
     match wording::contract(data) {
         Ok(contract) => Held::Wording(Arc::new(QuestionSet::new(contract))),
@@ -146,13 +153,15 @@ impl Resource for StoredDocument {
     }
 }
 
-/// What made the revisions of a server, and the uids of the documents.
+/// What made the revisions of a server, and the uids of its documents.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Revisions {
     /// By revision.
     pub inputs: BTreeMap<String, RevisionInputs>,
-    /// Of the documents, by revision.
+    /// Of the documents that hold those, by revision.
     pub uids: BTreeMap<String, String>,
+    /// Of the documents that keep a log, by revision.
+    pub logs: BTreeMap<String, String>,
 }
 
 /// Documents by what they are for.
@@ -163,7 +172,7 @@ pub struct ServerDocuments {
 
 #[derive(Debug, Default)]
 struct Index {
-    /// By server, then by uid of the document.
+    /// Of revisions, by server, then by uid of the document.
     revisions: HashMap<Key, BTreeMap<String, Revision>>,
     /// By uid of the document.
     wordings: HashMap<String, Arc<QuestionSet>>,
@@ -177,7 +186,8 @@ struct Revision {
     /// Uid of the server it was made for.
     owner: String,
     revision: String,
-    inputs: RevisionInputs,
+    /// What made it; `None` of the document that keeps its log.
+    inputs: Option<RevisionInputs>,
 }
 
 /// Whom a changed document concerns.
@@ -227,8 +237,8 @@ impl ServerDocuments {
                 }
                 Concerns::Checkpoint(recorded.checkpoint.clone())
             }
-            Held::Revision(inputs) => {
-                let Some((server, revision)) = revision_of(document, inputs) else {
+            Held::Revision(_) | Held::Log => {
+                let Some((server, revision)) = revision_of(document) else {
                     return Concerns::Nobody;
                 };
                 let documents = index.revisions.entry(server.clone()).or_default();
@@ -255,8 +265,11 @@ impl ServerDocuments {
         };
         stored.slim();
         let owned = stored.label(label::UID) == server.uid().as_ref();
-        match self.take(&stored, true) {
-            Concerns::Server(key) if owned && key == Key::of(server) => Holds::ItsRevision,
+        match (self.take(&stored, true), &stored.held) {
+            (Concerns::Server(key), held) if owned && key == Key::of(server) => match held {
+                Held::Log => Holds::ItsLog,
+                _ => Holds::ItsRevision,
+            },
             _ => Holds::SomethingElse,
         }
     }
@@ -275,11 +288,16 @@ impl ServerDocuments {
         let mut revisions = Revisions::default();
         let documents = index.revisions.get(server).into_iter().flatten();
         for (document, known) in documents.filter(|(_, known)| known.owner == uid) {
-            let revision = known.revision.clone();
-            revisions
-                .inputs
-                .insert(revision.clone(), known.inputs.clone());
-            revisions.uids.insert(revision, document.clone());
+            let (revision, document) = (known.revision.clone(), document.clone());
+            match &known.inputs {
+                Some(inputs) => {
+                    revisions.inputs.insert(revision.clone(), inputs.clone());
+                    revisions.uids.insert(revision, document);
+                }
+                None => {
+                    revisions.logs.insert(revision, document);
+                }
+            }
         }
         revisions
     }
@@ -317,16 +335,30 @@ impl ServerDocuments {
 pub enum Holds {
     /// A revision of the server.
     ItsRevision,
+    /// The log of a revision of the server.
+    ItsLog,
     /// Anything else.
     SomethingElse,
 }
 
-/// The server that a document is of, if it holds the revision that its name says.
-fn revision_of(document: &StoredDocument, inputs: &RevisionInputs) -> Option<(Key, Revision)> {
+/// The server that a document is of, and the revision, if it holds what its name says.
+fn revision_of(document: &StoredDocument) -> Option<(Key, Revision)> {
     let name = document.label(label::NAME)?.clone();
     let owner = document.label(label::UID)?.clone();
-    let revision = inputs.revision();
-    if document.metadata.name.as_deref() != Some(&document_name(&name, &revision)) {
+    let (revision, inputs, named) = match &document.held {
+        Held::Revision(inputs) => {
+            let revision = inputs.revision();
+            let named = document_name(&name, &revision);
+            (revision, Some((**inputs).clone()), named)
+        }
+        Held::Log => {
+            let revision = document.label(label::REVISION)?.clone();
+            let named = kept_log::document_name(&name, &revision);
+            (revision, None, named)
+        }
+        Held::Wording(_) | Held::Other => return None,
+    };
+    if document.metadata.name.as_deref() != Some(&named) {
         return None;
     }
     let server = Key {
@@ -336,7 +368,7 @@ fn revision_of(document: &StoredDocument, inputs: &RevisionInputs) -> Option<(Ke
     let revision = Revision {
         owner,
         revision,
-        inputs: inputs.clone(),
+        inputs,
     };
     Some((server, revision))
 }
@@ -348,6 +380,14 @@ pub(super) fn document(server: &LayaServer, inputs: &RevisionInputs) -> Controll
     // Cannot fail: it holds strings, numbers and structs only.
     let held = serde_json::to_value(inputs).unwrap_or_default();
     stored::of_revision(Kind::LayaServer, server, name, &revision, held)
+}
+
+/// The document that keeps the end of the log of a revision of a server.
+pub(super) fn log_document(server: &LayaServer, revision: &str, log: String) -> ControllerRevision {
+    let name = kept_log::document_name(&server.name_any(), revision);
+    // Cannot fail: it holds a string only.
+    let held = serde_json::to_value(KeptLog { log }).unwrap_or_default();
+    stored::of_revision(Kind::LayaServer, server, name, revision, held)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! is worse.
 
 mod action;
+mod advice;
 mod available;
 mod conditions;
 mod cut;
@@ -14,6 +15,7 @@ mod failed;
 mod history;
 mod image;
 mod inputs;
+mod kept_log;
 mod numbers;
 mod observation;
 mod observe;

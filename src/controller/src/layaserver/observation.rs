@@ -2,6 +2,7 @@
 //! shows ([`Observation`]).
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use api::kinds::LayaServer;
@@ -29,6 +30,10 @@ pub struct Checked {
     pub documents: BTreeMap<String, RevisionInputs>,
     /// Uids of those documents, by revision: what a removal names.
     pub document_uids: BTreeMap<String, String>,
+    /// Uids of the documents that keep the end of the log of what was taken back, by revision.
+    pub logs: BTreeMap<String, String>,
+    /// The address of this program that `spec.external.url` means, which it must not.
+    pub own_address: Option<SocketAddr>,
 }
 
 /// What a pass needs of a LayaModel.

@@ -5,25 +5,30 @@ use std::sync::Arc;
 
 use api::group::Kind;
 use api::kinds::{Condition, LayaModel, LayaServer, LayaServerStatus, TrainingRun};
-use backend::{Backend, Observed as Seen, Owner};
+use backend::task_protocol::{MAX_TAIL_BYTES, tail};
+use backend::{Backend, Child, Observed as Seen, Owner};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::api::PostParams;
 use kube::runtime::reflector::Store;
 use kube::{Api, Client, ResourceExt};
 
 use super::action::Action;
-use super::documents::{Holds, ServerDocuments, document};
+use super::documents::{Holds, ServerDocuments, document, log_document};
 use super::observation::{Checked, Observation};
 use super::observe::{self, FactAges};
 use super::{failed, inputs, plan};
 use crate::clock::{Clock, Now};
 use crate::failure::Failure;
+use crate::own_addresses::OwnAddresses;
 use crate::probe::{Prober, ReplicaProbe, ServerId};
 use crate::queue::Key;
 use crate::reconciler::{Observed, Plan, Reconciler, Seen as Evident};
 use crate::reports::RevisionReader;
 use crate::stored;
 use crate::watched::Watched;
+
+/// Bytes of a log that are read so that whole lines of [`MAX_TAIL_BYTES`] can be kept of it.
+const LOG_READ_BYTES: usize = 2 * MAX_TAIL_BYTES;
 
 /// Reconciles servers.
 pub struct LayaServers {
@@ -49,6 +54,8 @@ pub struct ServerParts {
     pub prober: Prober,
     /// What a router measured.
     pub reports: Arc<dyn RevisionReader>,
+    /// Where this program itself listens.
+    pub own_addresses: OwnAddresses,
     /// The time.
     pub clock: Arc<dyn Clock>,
 }
@@ -91,7 +98,9 @@ impl LayaServers {
         let recorded = |checkpoint: &str| parts.documents.recorded(&namespace, checkpoint);
         let known = parts.prober.seen(&id);
         let known_external = known.iter().find(|probe| probe.revision.is_empty());
-        let external = observe::external(object, known_external, questions);
+        let external = observe::external(object, known_external, questions)
+            // Nobody asks itself.
+            .filter(|_| checked.own_address.is_none());
         match engine {
             Some(seen) => {
                 let mut watched = observe::replicas(object, checked, seen, questions, recorded);
@@ -144,10 +153,49 @@ impl LayaServers {
         inputs: &backend::RevisionInputs,
     ) -> Result<(), Failure> {
         let document = document(object, inputs);
+        self.store(object, &document, Holds::ItsRevision).await
+    }
+
+    async fn store_log(
+        &self,
+        object: &LayaServer,
+        (revision, ordinal): (&str, u32),
+        seen: &str,
+    ) -> Result<(), Failure> {
+        let owner = owner(object);
+        let child = Child::Server {
+            revision: revision.to_owned(),
+            ordinal,
+        };
+        let log = match self
+            .parts
+            .backend
+            .logs(&owner, &child, LOG_READ_BYTES)
+            .await
+        {
+            Ok(text) => tail(&text, MAX_TAIL_BYTES),
+            Err(error) if error.is_blind() => return Err(error.into()),
+            // It is gone, or its log driver keeps nothing that can be read.
+            Err(error) => {
+                tracing::warn!(%error, revision, "the log of what was taken back cannot be read");
+                seen.to_owned()
+            }
+        };
+        let document = log_document(object, revision, log);
+        self.store(object, &document, Holds::ItsLog).await
+    }
+
+    /// Stores a document of a revision, and knows it before the watch tells of it.
+    async fn store(
+        &self,
+        object: &LayaServer,
+        document: &ControllerRevision,
+        holds: Holds,
+    ) -> Result<(), Failure> {
         let name = document.name_any();
         let resource = || format!("ControllerRevision {name}");
         let revisions = self.revisions(object);
-        let stored = match revisions.create(&PostParams::default(), &document).await {
+        let stored = match revisions.create(&PostParams::default(), document).await {
             Ok(stored) => stored,
             // It is there: a controller that was killed, or a cache that is behind. It counts if it holds the same.
             Err(kube::Error::Api(status)) if status.is_already_exists() => revisions
@@ -156,11 +204,12 @@ impl LayaServers {
                 .map_err(|error| Failure::of("get", resource(), &error))?,
             Err(error) => return Err(Failure::of("create", resource(), &error)),
         };
-        match self.parts.documents.put(object, &stored) {
-            Holds::ItsRevision => Ok(()),
-            Holds::SomethingElse => Err(Failure::NameTaken {
+        if self.parts.documents.put(object, &stored) == holds {
+            Ok(())
+        } else {
+            Err(Failure::NameTaken {
                 resource: resource(),
-            }),
+            })
         }
     }
 
@@ -204,6 +253,7 @@ impl Reconciler for LayaServers {
         let promotions = inputs::promotions(object, runs, contract_of);
         let uid = object.uid().unwrap_or_default();
         let revisions = parts.documents.of(&Key::of(object), &uid);
+        let external = object.spec.external.as_ref();
         Checked {
             models: inputs::models(object, &parts.models, &promotions),
             promotions,
@@ -212,6 +262,8 @@ impl Reconciler for LayaServers {
             default_image: parts.default_image.clone(),
             documents: revisions.inputs,
             document_uids: revisions.uids,
+            logs: revisions.logs,
+            own_address: external.and_then(|it| parts.own_addresses.meant_by(&it.url)),
         }
     }
 
@@ -259,6 +311,11 @@ impl Reconciler for LayaServers {
                 Ok(self.parts.backend.apply(&owner, action).await?)
             }
             Action::StoreRevision { inputs, .. } => self.store_revision(object, inputs).await,
+            Action::StoreLog {
+                revision,
+                ordinal,
+                seen,
+            } => self.store_log(object, (revision, *ordinal), seen).await,
             Action::DeleteRevision { name, uid } => self.delete_revision(object, name, uid).await,
         }
     }

@@ -25,14 +25,14 @@ pub(super) enum Mending {
 
 /// Starts replicas of a version, from what is stored of it.
 pub(super) fn ensure(view: &View<'_>, version: &Version, ordinals: &[u32]) -> Mending {
-    match view.server(version) {
-        Some(server) => Mending::Do(vec![view.on(backend::Action::EnsureServer {
+    match revision::server(view, version) {
+        Ok(server) => Mending::Do(vec![view.on(backend::Action::EnsureServer {
             server: Box::new(server),
             ordinals: ordinals.to_vec(),
         })]),
-        None => Mending::Wait(Because::new(
+        Err(missing) => Mending::Wait(Because::new(
             Reason::Preparing,
-            "what made the revision is not stored, so it cannot be started",
+            format!("it cannot be started: {missing}"),
         )),
     }
 }
@@ -122,6 +122,11 @@ pub(super) fn run(view: &View<'_>, draft: &mut Draft) -> Ran {
 
 /// What made a version is stored as long as status names it.
 fn store(view: &View<'_>, draft: &mut Draft, version: &Version) -> Ran {
+    if view.says(Reason::NameTaken) {
+        // Something else has its name. It is told every other pass; in the others what runs is looked after all the same, by
+        // its labels.
+        return Ran::Nothing;
+    }
     match revision::inputs(view, version) {
         Some((inputs, Stored::NotYet)) => {
             draft.actions.push(Action::StoreRevision {

@@ -2,7 +2,7 @@
 
 use api::kinds::laya_server::Version;
 use api::kinds::shared::Device;
-use backend::{RENDER_VERSION, RevisionInputs, ServerSpec, VolumeRole};
+use backend::{CheckpointPlace, RENDER_VERSION, RevisionInputs, ServerSpec, VolumeRole};
 
 use super::observation::ModelView;
 use super::view::View;
@@ -68,34 +68,45 @@ pub(super) fn inputs(view: &View<'_>, version: &Version) -> Option<(RevisionInpu
     if let Some(inputs) = view.checked.documents.get(revision) {
         return Some((inputs.clone(), Stored::Yes));
     }
-    let labelled = view.observed.and_then(|observed| {
-        let mut of = observed.of_revision(revision);
-        of.find_map(|server| server.inputs.clone())
-    });
     let asked = || {
         let digest = version.digest.as_deref()?;
         Some(wished(view, digest, version.contract.as_deref()))
     };
-    labelled
-        .or_else(asked)
-        .filter(|inputs| inputs.revision() == revision)
+    labelled(view, revision)
+        .or_else(|| asked().filter(|inputs| inputs.revision() == revision))
         .map(|inputs| (inputs, Stored::NotYet))
 }
 
-/// How a version is rendered; `None` where what made it is not stored.
-pub(super) fn server(view: &View<'_>, version: &Version) -> Option<ServerSpec> {
-    let revision = version.revision.as_deref()?;
-    let inputs = view.checked.documents.get(revision)?.clone();
+/// What made a revision, by the labels of what there is of it.
+fn labelled(view: &View<'_>, revision: &str) -> Option<RevisionInputs> {
+    let mut of = view.observed?.of_revision(revision);
+    let inputs = of.find_map(|server| server.inputs.as_ref())?;
+    (inputs.revision() == revision).then(|| inputs.clone())
+}
+
+/// How a version is rendered: from its document, else from the labels of what there is of it. Nothing is guessed: the error
+/// says what is missing.
+pub(super) fn server(view: &View<'_>, version: &Version) -> Result<ServerSpec, String> {
+    let revision = version.revision.as_deref().unwrap_or_default();
+    let stored = view.checked.documents.get(revision).cloned();
+    let inputs = stored.or_else(|| labelled(view, revision)).ok_or_else(|| {
+        format!(
+            "what made revision {revision} is neither stored nor on the labels of anything that is left of it. Wish for its model again, or for another"
+        )
+    })?;
     let model = version.model.clone().unwrap_or_default();
-    let known = view.checked.models.get(&model);
-    let known = known.filter(|known| known.digest.as_deref() == Some(&inputs.digest));
-    let (volume, path) = place(known, &inputs.digest);
-    Some(ServerSpec {
+    let place = place(view, &model, revision, &inputs.digest).ok_or_else(|| {
+        format!(
+            "LayaModel {model} does not say where {} lies and how large it is, and nothing that is left of revision {revision} does. Look at that LayaModel",
+            short(&inputs.digest)
+        )
+    })?;
+    Ok(ServerSpec {
         revision: revision.to_owned(),
         model,
-        volume,
-        path,
-        checkpoint_bytes: known.map_or(0, |known| known.size_bytes),
+        volume: place.volume,
+        path: place.path,
+        checkpoint_bytes: place.bytes,
         image_id: version.image_id.clone(),
         drain_seconds: view.drain_seconds(),
         wants_gpu: wants_gpu(view, &inputs),
@@ -103,17 +114,37 @@ pub(super) fn server(view: &View<'_>, version: &Version) -> Option<ServerSpec> {
     })
 }
 
-/// Where a checkpoint lies: under its digest on volumes of ours, where its model says on others.
-fn place(model: Option<&ModelView>, digest: &str) -> (VolumeRole, String) {
-    let location = model.and_then(|model| model.location.as_ref());
-    let foreign = model.is_some_and(|model| model.foreign_volume);
-    if let Some(location) = location.filter(|_| foreign) {
-        let name = location.volume.clone().unwrap_or_default();
-        let path = location.path.clone().unwrap_or_else(|| ".".to_owned());
-        return (VolumeRole::Foreign { name }, path);
+/// Where a checkpoint lies, and how large it is: as its model says, else as the labels of what there is of the revision do.
+fn place(view: &View<'_>, model: &str, revision: &str, digest: &str) -> Option<CheckpointPlace> {
+    let known = view.checked.models.get(model);
+    let known = known.filter(|known| known.digest.as_deref() == Some(digest));
+    known
+        .and_then(|known| said_place(known, digest))
+        .or_else(|| {
+            let mut of = view.observed?.of_revision(revision);
+            of.find_map(|server| server.checkpoint.clone())
+        })
+}
+
+/// Under its digest on volumes of ours, where its model says on others.
+fn said_place(model: &ModelView, digest: &str) -> Option<CheckpointPlace> {
+    let bytes = model.size_bytes;
+    if model.foreign_volume {
+        let location = model.location.as_ref()?;
+        return Some(CheckpointPlace {
+            volume: VolumeRole::Foreign {
+                name: location.volume.clone()?,
+            },
+            path: location.path.clone().unwrap_or_else(|| ".".to_owned()),
+            bytes,
+        });
     }
     let hex = digest.trim_start_matches("sha256:");
-    (VolumeRole::Models, format!("sha256-{hex}"))
+    Some(CheckpointPlace {
+        volume: VolumeRole::Models,
+        path: format!("sha256-{hex}"),
+        bytes,
+    })
 }
 
 /// A GPU is asked for when the spec says so, and for `Auto` once a check found one.

@@ -8,6 +8,7 @@ use backend::RunState;
 
 use super::action::{Action, document_name};
 use super::facts::{Facts, is_revision, revision};
+use super::kept_log;
 use super::replicas::Replicas;
 use super::rollout::Ran;
 use super::traffic;
@@ -47,6 +48,10 @@ pub(super) fn run(view: &View<'_>, draft: &mut Draft) -> Ran {
         let all_leave = replicas.iter().all(|replica| leaving(replica.seen.state));
         if traffic::has(draft, &gone) || all_leave {
             continue;
+        }
+        if let Some(store) = kept_log::store_rejected(view, draft, &gone) {
+            draft.actions.push(store);
+            return Ran::Something;
         }
         let version = Version {
             revision: Some(gone.clone()),
@@ -126,8 +131,13 @@ pub(super) fn drains(view: &View<'_>, version: &Version, urls: &[String]) -> Vec
     urls.iter().map(drain).collect()
 }
 
-/// Documents of revisions that status does not name at all go, the first of them.
+/// Documents of revisions that status does not name at all go, and logs of those that are not taken back any more; the
+/// first of them.
 fn documents(view: &View<'_>, draft: &mut Draft) -> Ran {
+    if let Some(forget) = kept_log::forget_forgiven(view, draft) {
+        draft.actions.push(forget);
+        return Ran::Something;
+    }
     let status = &draft.status;
     let mut named: BTreeSet<&str> = BTreeSet::new();
     for version in [&status.champion, &status.candidate, &status.previous] {

@@ -81,9 +81,9 @@ impl<'a> View<'a> {
         }
     }
 
-    /// How a version is rendered: from its stored document, never from spec.
+    /// How a version is rendered: from its stored document, never from spec; `None` where something of that is missing.
     pub(super) fn server(&self, version: &Version) -> Option<ServerSpec> {
-        revision::server(self, version)
+        revision::server(self, version).ok()
     }
 
     pub(super) fn on(&self, action: backend::Action) -> Action {

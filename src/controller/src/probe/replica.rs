@@ -294,6 +294,7 @@ impl ReplicaState {
             ordinal: self.replica.ordinal,
             url: self.replica.url.clone(),
             readiness,
+            plain: self.plain,
             digest: self.health.digest.clone(),
             contract: self.health.contract.clone(),
             device: DeviceSaid {
@@ -425,7 +426,9 @@ impl ReplicaState {
 
     fn health_answered(&mut self, came: &Result<Said, CallError>, now: &Now) {
         self.health_asked = true;
-        let wanted = self.replica.digest.as_deref();
+        // Where nobody says which one should serve, the one that answered is meant.
+        let answered = self.health.digest.as_deref();
+        let wanted = self.replica.digest.as_deref().or(answered);
         let read = match came {
             Err(error) => Err(Some(error)),
             Ok(said) => read_health(said.status, &said.body, wanted).map_err(|_| None),

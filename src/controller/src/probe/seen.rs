@@ -15,6 +15,8 @@ pub struct ReplicaProbe {
     pub url: String,
     /// Whether it takes requests.
     pub readiness: Readiness,
+    /// Whether it has no `/ready`, so that an answered question says whether it takes requests (control-plane 3.2).
+    pub plain: bool,
     /// Checkpoint digest that `/health` names, where it does.
     pub digest: Option<String>,
     /// Contract digest that `/health` names, where it does.

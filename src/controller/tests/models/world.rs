@@ -244,6 +244,7 @@ impl World {
                 tombstones: Arc::new(Remembered(self.store.clone())),
                 unclaimed: self.unclaimed.clone(),
                 reports: Arc::new(controller::reports::NoReports),
+                own_addresses: controller::OwnAddresses::default(),
             }),
         });
         let (trigger, shutdown) = ShutdownTrigger::new();

@@ -50,6 +50,7 @@ const ACTIONS: &[&str] = &[
     "RunTask",
     "StopServer",
     "StopTask",
+    "StoreLog",
     "StoreRevision",
 ];
 

@@ -313,6 +313,7 @@ impl World {
                 tombstones: Arc::new(NoTombstones),
                 unclaimed: UnclaimedOwners::default(),
                 reports: Arc::new(InProcessReports(move || report.lock().unwrap().clone())),
+                own_addresses: controller::OwnAddresses::default(),
             }),
         });
         let (trigger, shutdown) = ShutdownTrigger::new();

@@ -208,8 +208,13 @@ impl<'a> Laya<'a> {
         &self.spec()["rollout"]
     }
 
+    /// The path that a rollout takes: of one that the back end cannot follow, what it does instead (control-plane 8.1).
     pub(crate) fn strategy(self) -> &'a str {
-        text(&self.rollout_spec()["strategy"]).unwrap_or("BlueGreen")
+        let is_cut = self.condition("FieldsSupported").is_some_and(|fields| {
+            fields.status == "False" && fields.message.contains("spec.rollout.strategy")
+        });
+        let asked = text(&self.rollout_spec()["strategy"]).filter(|_| !is_cut);
+        asked.unwrap_or("BlueGreen")
     }
 
     /// Weight in percent and seconds of each step of a canary.

@@ -16,6 +16,7 @@ use crate::output;
 use crate::server::{Form, Server, encode};
 use crate::terminal::{self, Reader};
 use api::exit::Exit;
+use api::kept_log::{self, KeptLog};
 use api::label;
 
 /// Kinds that something runs for.
@@ -29,7 +30,7 @@ const POD_LINES: usize = 2000;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 LayaServers, TrainingRuns and LayaModels (their fetch) have logs, as soon as something runs for them. At most the last 64 KiB
-are shown. That of `relayd local` is <RELAY_HOME>/daemon/log.
+are shown. Of a revision that was taken back, the last 4 KiB are kept as long as `relayctl rollout history` names it. That of `relayd local` is <RELAY_HOME>/daemon/log.
 
 Examples:
   relayctl logs main
@@ -257,10 +258,32 @@ impl Logs<'_> {
             sources.push((name(pod).to_owned(), text));
         }
         if sources.is_empty() {
+            sources.extend(self.kept().await?);
+        }
+        if sources.is_empty() {
             Err(self.nothing()?)
         } else {
             Ok(sources)
         }
+    }
+
+    /// What is kept of a revision that was taken back, whose pods are gone. The daemon of this machine gives it by itself.
+    async fn kept(&self) -> Result<Option<(String, String)>, CliError> {
+        let Some(revision) = self.revision else {
+            return Ok(None);
+        };
+        let document = kept_log::document_name(&self.name, revision);
+        let kind = kinds::controller_revision();
+        let found = self
+            .server
+            .find(kind, &self.server.namespace, &document)
+            .await
+            .map_err(|error| {
+                let attempted = format!("cannot read {}", kind.brief(&document));
+                self.server.failed(error).attempting(attempted)
+            })?;
+        let kept = found.and_then(|found| KeptLog::read(&found["data"]));
+        Ok(kept.map(|kept| (document, kept.log)))
     }
 
     /// Pods of the object in a cluster.

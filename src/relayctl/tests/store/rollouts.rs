@@ -86,6 +86,13 @@ fn each_word_writes_its_one_field_by_its_own_manager() {
         ("approve", "approve", json!(DIGEST_B), "approved"),
         ("retry", "retry", json!(1), "retried"),
     ] {
+        if word == "retry" {
+            let ran = laptop.home.run(&["rollout", word, "main"]);
+            assert_eq!(ran.code, Some(4), "nothing was taken back: {}", ran.err);
+            let mut status = laptop.object("layaservers", "main")["status"].clone();
+            status["rejected"] = json!([{"revision": "0123456789", "reason": "GateFailed"}]);
+            laptop.set_status_of("layaservers", "main", &status);
+        }
         let before = laptop.object("layaservers", "main")["spec"].clone();
         let ran = laptop
             .home

@@ -1,12 +1,17 @@
-//! `GET /api/logs/{namespace}/{plural}/{name}`: the last output of a server or of the tasks of a model.
+//! `GET /api/logs/{namespace}/{plural}/{name}`: the last output of a server or of the tasks of a model; of a revision that was
+//! taken back and deleted, what was kept of it.
 
 use api::group::Kind;
+use api::kept_log::{self, KeptLog};
 use api::kinds::{LayaModel, LayaServer};
+use api::label;
 use axum::extract::{Path, Query, State};
-use axum::response::IntoResponse;
-use backend::{Child, Observed, Owner, Question, ServerSeen};
+use axum::response::{IntoResponse, Response};
+use backend::{Child, Observed, Owner, Question, ServerSeen, task_protocol};
 use http::{HeaderValue, StatusCode, header};
-use kube::{Api, ResourceExt as _};
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
+use kube::{Api, Client, ResourceExt as _};
 use serde::Deserialize;
 
 use super::Daemon;
@@ -56,6 +61,12 @@ pub(super) async fn logs(
             let owner = owner(Kind::LayaServer, server.uid());
             let seen = backend.observe(&owner, &question).await?;
             let child = server_child(&server, &seen, wanted.revision.as_deref());
+            if child.is_none()
+                && let Some(revision) = &wanted.revision
+                && let Some(log) = kept(daemon.0.client.clone(), &server, revision).await?
+            {
+                return Ok(text(task_protocol::tail(&log, tail)));
+            }
             (owner, child)
         }
         "layamodels" => {
@@ -78,9 +89,40 @@ pub(super) async fn logs(
             "nothing of {plural} {namespace}/{name} runs, or is kept, on the engine"
         )));
     };
-    let text = backend.logs(&owner, &child, tail).await?;
+    Ok(text(backend.logs(&owner, &child, tail).await?))
+}
+
+fn text(log: String) -> Response {
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
-    Ok((StatusCode::OK, [(header::CONTENT_TYPE, kind)], text).into_response())
+    (StatusCode::OK, [(header::CONTENT_TYPE, kind)], log).into_response()
+}
+
+/// What is kept of a revision that was taken back, as long as it is.
+async fn kept(
+    client: Client,
+    server: &LayaServer,
+    revision: &str,
+) -> Result<Option<String>, Refusal> {
+    if !is_revision(revision) {
+        return Ok(None);
+    }
+    let namespace = server.namespace().unwrap_or_default();
+    let documents: Api<ControllerRevision> = Api::namespaced(client, &namespace);
+    let name = kept_log::document_name(&server.name_any(), revision);
+    let document = documents.get_opt(&name).await?;
+    Ok(document.and_then(|document| its_log(server, &document)))
+}
+
+/// Becomes part of a name.
+fn is_revision(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn its_log(server: &LayaServer, document: &ControllerRevision) -> Option<String> {
+    let owner = document.labels().get(label::UID);
+    let RawExtension(data) = document.data.as_ref()?;
+    let kept = KeptLog::read(data)?;
+    (owner == server.uid().as_ref()).then_some(kept.log)
 }
 
 /// The replica that is meant: of the revision that was named, else of the candidate's, the champion's, any; of those the
@@ -119,4 +161,47 @@ fn first_of<'a>(seen: &'a Observed, revision: &str) -> Option<&'a ServerSeen> {
 fn task_child(seen: &Observed) -> Option<Child> {
     let last = seen.tasks.iter().max_by_key(|task| task.started_at)?;
     Some(Child::Task(last.key.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_the_log_of_this_server_is_given() {
+        let server: LayaServer = serde_json::from_value(json!({
+            "apiVersion": "relay.dev/v1alpha1", "kind": "LayaServer",
+            "metadata": {"name": "main", "namespace": "default", "uid": "u1"}, "spec": {"modelRef": {"name": "v1"}},
+        }))
+        .unwrap();
+        let document = |uid: &str, data: serde_json::Value| -> ControllerRevision {
+            serde_json::from_value(json!({
+                "apiVersion": "apps/v1", "kind": "ControllerRevision",
+                "metadata": {"name": "ls-main-0123456789-log", "labels": {label::UID: uid}}, "data": data, "revision": 1,
+            }))
+            .unwrap()
+        };
+        let log = json!({"log": "the end"});
+        assert_eq!(
+            its_log(&server, &document("u1", log.clone())).as_deref(),
+            Some("the end")
+        );
+        assert_eq!(its_log(&server, &document("u2", log)), None);
+        assert_eq!(its_log(&server, &document("u1", json!({"other": 1}))), None);
+    }
+
+    #[test]
+    fn what_is_no_revision_is_no_part_of_a_name() {
+        for (revision, good) in [
+            ("0123456789", true),
+            ("", false),
+            ("../x", false),
+            ("a/b", false),
+            ("0123456789-log", false),
+        ] {
+            assert_eq!(is_revision(revision), good, "{revision}");
+        }
+    }
 }

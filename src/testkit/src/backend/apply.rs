@@ -153,6 +153,7 @@ impl State {
             memory_bytes: spec.memory_bytes(),
             model: Some(spec.model.clone()),
             inputs: Some(spec.inputs.clone()),
+            checkpoint: Some(spec.checkpoint()),
             log_tail: String::new(),
         });
     }

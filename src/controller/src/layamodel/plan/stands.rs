@@ -4,6 +4,8 @@ use api::condition::ConditionType;
 use api::kinds::laya_model::{FetchProgress, ModelPhase};
 use api::kinds::{ConditionStatus, LayaModelStatus};
 use api::reason::Reason;
+use backend::VolumeRole;
+use jiff::Timestamp;
 
 use super::Pass;
 use crate::layamodel::retry;
@@ -110,6 +112,7 @@ pub(super) fn after_failure(pass: &Pass<'_>, fetch: &FetchProgress) -> Stand {
     let gave_up = retry::gave_up(fetch);
     let why = error.message.unwrap_or_default();
     let message = match (gave_up, fetch.next_attempt_at) {
+        (_, at) if reason == Reason::NoSpace => no_space(pass, &why, at),
         (false, Some(at)) => format!("{why}; tried again at {at}"),
         _ => format!("{why}. {}", remedy(reason)),
     };
@@ -149,6 +152,16 @@ pub(super) fn after_failure(pass: &Pass<'_>, fetch: &FetchProgress) -> Stand {
         return stand;
     }
     if for_people { stand } else { stand.working() }
+}
+
+/// The task says what it needs and what is free; here the volume gets the name that people know it by.
+fn no_space(pass: &Pass<'_>, why: &str, again: Option<Timestamp>) -> String {
+    let volume = pass.seen.volume(&VolumeRole::Models);
+    let place = volume.map_or(String::new(), |volume| format!(" (volume {})", volume.name));
+    let again = again.map_or(String::new(), |at| format!("; tried again at {at}"));
+    format!(
+        "{why}{place}{again}. Make room there: `relayctl model ls` lists versions, `relayctl model rm NAME` removes one"
+    )
 }
 
 /// The word on `Stalled` for a failure that only a change helps against, where the page has one.

@@ -137,3 +137,41 @@ fn recorded_probes_are_known_by_their_checkpoint_where_they_were_stored() {
     );
     assert_eq!(documents.recorded("space", &checkpoint).len(), 0);
 }
+
+#[test]
+fn a_log_is_kept_beside_the_revision_and_is_none() {
+    let documents = ServerDocuments::default();
+    let owner = server("u1");
+    let inputs = inputs("u1", "1");
+    let revision = inputs.revision();
+    let log = log_document(&owner, &revision, "the end".to_owned());
+    assert_eq!(
+        log.metadata.name.as_deref(),
+        Some(&*format!("ls-main-{revision}-log"))
+    );
+    assert_eq!(documents.put(&owner, &log), Holds::ItsLog);
+    let watched = stored(&log, "l1");
+    let documents = ServerDocuments::default();
+    documents.changed(&applied(stored(&document(&owner, &inputs), "d1")));
+    assert_eq!(
+        documents.changed(&applied(watched.clone())),
+        Concerns::Server(Key::of(&owner))
+    );
+    let found = documents.of(&Key::of(&owner), "u1");
+    assert_eq!(
+        found.logs,
+        BTreeMap::from([(revision.clone(), "l1".to_owned())])
+    );
+    assert_eq!(
+        found.uids,
+        BTreeMap::from([(revision.clone(), "d1".to_owned())])
+    );
+    documents.removed(&Key::of(&owner), "l1");
+    let found = documents.of(&Key::of(&owner), "u1");
+    assert_eq!(found.logs, BTreeMap::new());
+    assert_eq!(found.inputs.len(), 1);
+    // One whose name says something else is nobody's.
+    let mut forged = log_document(&owner, &revision, "the end".to_owned());
+    forged.metadata.name = Some("ls-main-0000000000-log".to_owned());
+    assert_eq!(documents.put(&owner, &forged), Holds::SomethingElse);
+}

@@ -33,6 +33,8 @@ fn checked() -> Checked {
         default_image: "laya:default".to_owned(),
         documents: BTreeMap::new(),
         document_uids: BTreeMap::new(),
+        logs: BTreeMap::new(),
+        own_address: None,
     }
 }
 
@@ -62,6 +64,7 @@ fn seen(revision: &str, state: RunState, url: Option<&str>) -> ServerSeen {
         memory_bytes: 0,
         model: None,
         inputs: None,
+        checkpoint: None,
         log_tail: String::new(),
     }
 }

@@ -6,12 +6,12 @@ use api::reason::Reason;
 
 use super::super::facts::{Facts, revision};
 use super::super::history::{self, Outcome};
-use super::super::replicas::{Replica, Replicas};
+use super::super::kept_log;
+use super::super::replicas::Replica;
 use super::super::restarts;
 use super::super::traffic;
 use super::super::view::{Because, Draft, View};
 use super::{Next, Ran, hold, told};
-use crate::conditions::bounded;
 
 /// Who takes a rollout back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,9 +21,6 @@ pub(in super::super) enum By {
     /// A person.
     Hand,
 }
-
-/// Most characters of a log that go into an event's note.
-const LOG_IN_NOTE: usize = 600;
 
 /// The rollout failed: it goes back, or stands still where that is asked for.
 pub(super) fn fail(view: &View<'_>, draft: &mut Draft, because: &Because, by: By) -> Ran {
@@ -91,12 +88,12 @@ fn reject_candidate(view: &View<'_>, draft: &mut Draft, candidate: &Version, bec
     history::reject(view, draft, taken_back, because.reason, &because.message);
     draft.status.candidate = None;
     let new = candidate.revision.clone().unwrap_or_default();
-    let note = format!(
-        "revision {new} was taken back: {}: {}{}",
+    let why = format!(
+        "revision {new} was taken back: {}: {}",
         because.reason.as_str(),
         because.message,
-        log(&replicas)
     );
+    let note = kept_log::note(view, &replicas, &new, &why);
     if way_back {
         draft.go(view, RolloutState::RollingBack);
         draft.tell(EventReason::RolledBack, note);
@@ -107,6 +104,8 @@ fn reject_candidate(view: &View<'_>, draft: &mut Draft, candidate: &Version, bec
     } else {
         let reason = Some(because.reason.as_str().to_owned());
         history::end(view, draft, from_to, Outcome::Rejected, reason);
+        // Before the event and before anything is deleted. One that had traffic loses that first; row Sweeping stores its log.
+        draft.actions.extend(kept_log::store(view, &new));
         draft.tell(EventReason::Rejected, note);
     }
 }
@@ -129,32 +128,17 @@ fn go_back(view: &View<'_>, draft: &mut Draft, because: &Because) {
     });
     draft.status.restarts = None;
     draft.go(view, RolloutState::RollingBack);
-    draft.tell(
-        EventReason::RolledBack,
-        format!(
-            "traffic goes back from revision {new} to {old}: {}: {}{}",
-            because.reason.as_str(),
-            because.message,
-            log(&replicas)
-        ),
+    let why = format!(
+        "traffic goes back from revision {new} to {old}: {}: {}",
+        because.reason.as_str(),
+        because.message,
     );
+    let note = kept_log::note(view, &replicas, &new, &why);
+    draft.tell(EventReason::RolledBack, note);
     draft.waits = Some(Because::new(
         Reason::RollingBack,
         told(RolloutState::RollingBack),
     ));
-}
-
-/// The end of what a replica that ended had to say.
-fn log(replicas: &Replicas<'_>) -> String {
-    let tail = replicas
-        .iter()
-        .map(|replica| replica.seen.log_tail.trim())
-        .find(|tail| !tail.is_empty());
-    tail.map_or_else(String::new, |tail| {
-        let skipped = tail.chars().count().saturating_sub(LOG_IN_NOTE);
-        let end: String = tail.chars().skip(skipped).collect();
-        format!(". Its log ends: {}", bounded(end, LOG_IN_NOTE))
-    })
 }
 
 /// RollingBack holds until the last good version has all traffic.

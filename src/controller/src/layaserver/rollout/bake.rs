@@ -147,13 +147,27 @@ fn has_drained(view: &View<'_>, draft: &Draft, previous: &Version) -> bool {
 /// The rollout is over and the champion stays.
 pub(super) fn end(view: &View<'_>, draft: &mut Draft) {
     let from_to = history::from_to(draft);
-    let champion = draft.status.champion.clone().unwrap_or_default();
-    let reason = path::is_forced(view, &champion).then(|| forced_by(view));
+    let reason = forced(view, draft);
     draft.status.candidate = None;
     history::end(view, draft, from_to, Outcome::Promoted, reason);
 }
 
-/// Who let it through although its gate did not, and why.
+/// What the record says of a champion that stays, and was not watched to the end: it was promoted, and nobody knows whether
+/// it would have held.
+pub(super) fn cut_short(view: &View<'_>, draft: &Draft) -> String {
+    const CUT: &str = "the wish changed before its bake was over";
+    match forced(view, draft) {
+        Some(forced) => format!("{CUT}. {forced}"),
+        None => CUT.to_owned(),
+    }
+}
+
+/// Who let the champion through although its gate did not, and why; nothing where nobody had to.
+fn forced(view: &View<'_>, draft: &Draft) -> Option<String> {
+    let champion = draft.status.champion.as_ref()?;
+    path::is_forced(view, champion).then(|| forced_by(view))
+}
+
 fn forced_by(view: &View<'_>) -> String {
     let force = view.spec.rollout.force.as_ref();
     let by = force.and_then(|force| force.by.as_deref());

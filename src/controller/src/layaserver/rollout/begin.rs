@@ -6,10 +6,11 @@ use api::reason::Reason;
 
 use super::super::facts::{Facts, is_revision};
 use super::super::history::{self, Outcome};
+use super::super::kept_log;
 use super::super::revision;
 use super::super::view::{Because, Draft, View};
 use super::super::wish::{self, Wished};
-use super::{Ran, told, word};
+use super::{Ran, bake, told, word};
 
 /// Begins a rollout to the wish, if there is one to begin.
 pub(in super::super) fn begin(view: &View<'_>, draft: &mut Draft, wished: &Wished<'_>) -> Ran {
@@ -21,6 +22,7 @@ pub(in super::super) fn begin(view: &View<'_>, draft: &mut Draft, wished: &Wishe
         draft.waits = Some(no_checkpoint(wished));
         return Ran::Nothing;
     };
+    draft.actions.extend(kept_log::forget(view, revision));
     let candidate = candidate(view, draft, wished, revision, inputs);
     let kind = kind(draft, revision, &inputs.digest);
     let now = view.now();
@@ -152,13 +154,13 @@ fn end_watch(view: &View<'_>, draft: &mut Draft, wished: &Wished<'_>) -> Ran {
     if wish::is_served(draft, wished) || wished.rejected.is_some() || wished.inputs.is_none() {
         return Ran::Nothing;
     }
-    let outcome = if draft.status.failed_in_place() {
-        Outcome::Superseded
+    let (outcome, reason) = if draft.status.failed_in_place() {
+        (Outcome::Superseded, Reason::Superseded.as_str().to_owned())
     } else {
-        Outcome::Promoted
+        (Outcome::Promoted, bake::cut_short(view, draft))
     };
     let from_to = history::from_to(draft);
-    let reason = Some(Reason::Superseded.as_str().to_owned());
+    let reason = Some(reason);
     history::end(view, draft, from_to, outcome, reason);
     draft.tell(
         EventReason::Superseded,

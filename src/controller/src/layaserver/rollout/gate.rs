@@ -4,6 +4,7 @@ use api::event::EventReason;
 use api::kinds::laya_server::{GateSeen, OnInconclusive, RolloutState, Version};
 use api::reason::Reason;
 
+use super::super::advice;
 use super::super::view::{Because, Draft, View};
 use super::{Next, path};
 use crate::layaserver::observation::{GateVerdict, GateView};
@@ -63,12 +64,16 @@ fn judged(
             draft.tell(EventReason::GateFailed, told.clone());
             Next::Fail(Because::new(
                 Reason::GateFailed,
-                format!("{told}. Look at the checks with relayctl gate show {name}"),
+                format!(
+                    "{told}. Look at the checks with {}",
+                    advice::in_namespace(view.object, &format!("gate show {name}"))
+                ),
             ))
         }
         GateVerdict::Inconclusive => {
             draft.tell(EventReason::GateInconclusive, told.clone());
-            let told = format!("{told}. Add held-out rows, or force it with relayctl use --force");
+            let force = force(view, candidate);
+            let told = format!("{told}. Add held-out rows, or force it with {force}");
             match view.spec.rollout.on_inconclusive {
                 OnInconclusive::Abort => Next::Fail(Because::new(Reason::GateInconclusive, told)),
                 OnInconclusive::Pause => Next::Pause(Because::new(Reason::Paused, told)),
@@ -82,6 +87,11 @@ fn judged(
             ))
         }
     }
+}
+
+/// What lets the candidate through all the same.
+fn force(view: &View<'_>, candidate: &Version) -> String {
+    advice::force(view.object, candidate.model.as_deref().unwrap_or("MODEL"))
 }
 
 pub(super) const fn verdict_word(verdict: GateVerdict) -> &'static str {
@@ -115,8 +125,9 @@ pub(super) fn holds_up(view: &View<'_>, draft: &Draft, candidate: &Version) -> O
     };
     (pauses && candidate.digest.as_ref() == Some(digest)).then(|| {
         format!(
-            "EvaluationGate {name} says {}: {message}. It goes on with a verdict, or with relayctl use --force",
-            verdict_word(*verdict)
+            "EvaluationGate {name} says {}: {message}. It goes on with a verdict, or with {}",
+            verdict_word(*verdict),
+            force(view, candidate)
         )
     })
 }
@@ -131,8 +142,9 @@ pub(super) fn approval(view: &View<'_>, draft: &Draft, candidate: &Version) -> N
     } else {
         "spec.rollout.approval is Manual"
     };
+    let approve = advice::command(view.object, "rollout approve");
     Next::Wait(Because::new(
         Reason::AwaitingApproval,
-        format!("a person must let {digest} through: {why}. Run relayctl rollout approve"),
+        format!("a person must let {digest} through: {why}. Run {approve}"),
     ))
 }

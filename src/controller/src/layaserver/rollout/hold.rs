@@ -3,6 +3,7 @@
 use api::kinds::laya_server::RolloutState;
 use api::reason::Reason;
 
+use super::super::advice;
 use super::super::facts::Facts;
 use super::super::traffic;
 use super::super::view::{Because, Draft, View};
@@ -132,10 +133,12 @@ pub(super) fn told(view: &View<'_>, draft: &Draft) -> Because {
         let why = rejection.map_or("", |rejection| {
             rejection.message.as_deref().unwrap_or_default()
         });
+        let abort = advice::command(view.object, "rollout abort");
+        let retry = advice::command(view.object, "rollout retry");
         return Because::new(
             Reason::Paused,
             format!(
-                "it failed at {at} and spec.rollout.autoRollback is false: {why}. Run relayctl rollout abort, or relayctl rollout retry to go on"
+                "it failed at {at} and spec.rollout.autoRollback is false: {why}. Run {abort}, or {retry} to go on"
             ),
         );
     }
@@ -154,9 +157,10 @@ pub(super) fn told(view: &View<'_>, draft: &Draft) -> Because {
         );
     }
     if view.spec.rollout.paused {
+        let resume = advice::command(view.object, "rollout resume");
         return Because::new(
             Reason::Paused,
-            format!("a person holds it at {at}. Run relayctl rollout resume"),
+            format!("a person holds it at {at}. Run {resume}"),
         );
     }
     let cause = cause(view, draft).unwrap_or_else(|| "it goes on with the next look".to_owned());

@@ -5,6 +5,7 @@ use api::kinds::laya_server::CanaryLimits;
 use api::kinds::laya_server::{RolloutKind, RolloutState, Version};
 use api::reason::Reason;
 
+use super::super::advice;
 use super::super::available;
 use super::super::facts::Facts;
 use super::super::probed::{self, Found, Patience};
@@ -48,9 +49,10 @@ fn abort(view: &View<'_>, draft: &Draft, state: RolloutState) -> Option<Because>
     }
     let late = matches!(state, RolloutState::Draining | RolloutState::RollingBack);
     (!late && draft.status.rolled() == Some(abort)).then(|| {
+        let retry = advice::command(view.object, "rollout retry");
         Because::new(
             Reason::Aborted,
-            "a person took it back with spec.rollout.abort. Run relayctl rollout retry to try it again",
+            format!("a person took it back with spec.rollout.abort. Run {retry} to try it again"),
         )
     })
 }

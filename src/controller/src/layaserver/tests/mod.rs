@@ -2,6 +2,7 @@
 
 mod faults;
 mod history;
+mod logs;
 mod reasons;
 mod rollouts;
 mod rows;

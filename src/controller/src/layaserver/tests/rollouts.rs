@@ -360,7 +360,7 @@ fn a_gate_fails_pauses_or_is_forced() {
     assert!(
         world
             .message("Stalled")
-            .ends_with("change `modelRef` or run `relayctl rollout retry`")
+            .ends_with("change `modelRef` or run `relayctl rollout retry main -n space`")
     );
     // What only its gate stopped, a person may force.
     world.edit(&json!({"rollout": {"force": {"digest": digest("v2"), "reason": "known rows", "by": "ada"}}}));
@@ -789,4 +789,46 @@ fn when_the_way_back_fails_too_rules_answer() {
     world.behaviours.clear();
     world.edit(&json!({"modelRef": {"name": "v3"}}));
     world.until("a way out", |world| world.traffic() == "v3:100");
+}
+
+#[test]
+fn what_is_advised_names_the_server_and_its_namespace() {
+    let mut world = roll(&json!({}));
+    world.until_state("Loading");
+    world.edit(&json!({"rollout": {"paused": true}}));
+    world.settle(20);
+    let said = world.message("RolledOut");
+    assert!(
+        said.ends_with("Run relayctl rollout resume main -n space"),
+        "{said}"
+    );
+    let mut world = roll(&json!({}));
+    world.edit(&json!({"rollout": {"approval": "Manual"}}));
+    world.until_state("AwaitingApproval");
+    world.settle(20);
+    let said = world.message("RolledOut");
+    assert!(
+        said.ends_with("Run relayctl rollout approve main -n space"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_bake_that_a_newer_wish_cuts_short_is_recorded_as_that() {
+    // Another model, and the one before again.
+    for next in ["v3", "v1"] {
+        let mut world = roll(&json!({}));
+        world.until_state("Baking");
+        world.edit(&json!({"modelRef": {"name": next}}));
+        world.until("over", |world| world.status().history.len() == 2);
+        let record = world.status().history[0].clone();
+        assert_eq!(record.outcome.as_deref(), Some("Promoted"), "{next}");
+        assert_eq!(
+            record.reason.as_deref(),
+            Some("the wish changed before its bake was over")
+        );
+        world.settle(700);
+        assert_eq!(world.champion(), next);
+        assert_eq!(world.status().history[0].reason, None, "watched to the end");
+    }
 }

@@ -1,9 +1,11 @@
 //! The rows of control-plane 3.2, each by its name.
 
-use backend::{BackendError, RunState};
+use api::kinds::laya_model::ModelLocation;
+use api::reason::Reason;
+use backend::{BackendError, CheckpointPlace, RunState, VolumeRole};
 use serde_json::json;
 
-use super::sim::{Behaviour, Kill, World, digest};
+use super::sim::{Behaviour, Kill, MIB, World, digest};
 use crate::probe::{DeviceSaid, Questions, Readiness, ReplicaProbe};
 use crate::reconciler::Requeue;
 
@@ -95,6 +97,7 @@ pub(super) fn foreign(right: bool) -> ReplicaProbe {
             since: "2026-11-30T10:00:00Z".parse().unwrap(),
             for_seconds: 60,
         },
+        plain: false,
         digest: Some(digest("f")),
         contract: None,
         device: DeviceSaid::default(),
@@ -103,7 +106,7 @@ pub(super) fn foreign(right: bool) -> ReplicaProbe {
             passed_at: right.then(|| "2026-11-30T10:00:00Z".parse().unwrap()),
             failures: 3,
             failed: (!right).then(|| crate::probe::QuestionsFailed {
-                reason: api::reason::Reason::ContractMismatch,
+                reason: Reason::ContractMismatch,
                 message: "requires_git is missing".to_owned(),
                 conclusive: true,
             }),
@@ -142,6 +145,84 @@ fn external_serves_while_its_answers_are_right_and_until_ours_does() {
     world.settle(60);
     assert_eq!(world.traffic(), "v1:100");
     assert_eq!(world.empty_seconds, 60, "only while its answers were wrong");
+}
+
+#[test]
+fn external_that_is_this_router_itself_gets_nothing_and_is_told() {
+    let mut world = World::serving(&json!({}));
+    world.edit(&json!({"external": {"url": "http://localhost:8737/"}}));
+    world.own_address = Some("127.0.0.1:8737".parse().unwrap());
+    // Whatever it answers: it is never asked.
+    for external in [None, Some(foreign(true))] {
+        world.external = external;
+        world.settle(60);
+        assert_eq!(world.traffic(), "InvalidSpec");
+        for said in [
+            "Stalled=True/InvalidSpec",
+            "Ready=False/InvalidSpec",
+            "Adopted=False/InvalidSpec",
+        ] {
+            assert!(world.says(said), "{said}: {:?}", world.told());
+        }
+        let message = world.message("Stalled");
+        assert!(message.starts_with("spec.external.url: "), "{message}");
+    }
+    world.own_address = None;
+    world.external = None;
+    world.edit(&json!({"external": null}));
+    world.settle(60);
+    assert_eq!(world.traffic(), "v1:100");
+}
+
+#[test]
+fn external_without_ready_is_told_of_and_never_merely_not_asked() {
+    let plain = |readiness, questions| ReplicaProbe {
+        plain: true,
+        readiness,
+        questions,
+        ..foreign(true)
+    };
+    let failing = |reason, failures| Questions {
+        failures,
+        failed: Some(crate::probe::QuestionsFailed {
+            reason,
+            message: "so it is".to_owned(),
+            conclusive: false,
+        }),
+        ..Questions::default()
+    };
+    let mut world = World::new(&json!({"external": {"url": "http://127.0.0.1:8737/"}}));
+    world.external = Some(plain(Readiness::Unknown, Questions::default()));
+    world.settle(60);
+    assert_eq!(world.traffic(), "Starting");
+    let said = world.message("Adopted");
+    assert!(
+        said.contains("has not answered its probe questions") && said.contains("no /ready"),
+        "{said}"
+    );
+    for (reason, failures, condition) in [
+        (Reason::QuestionsUnknown, 0, "ContractMatched"),
+        (Reason::ProbeTimedOut, 3, "Probed"),
+    ] {
+        world.external = Some(plain(Readiness::Unknown, failing(reason, failures)));
+        world.settle(60);
+        assert_eq!(world.traffic(), reason.as_str());
+        assert!(
+            world.says(&format!("{condition}=False/{}", reason.as_str())),
+            "{:?}",
+            world.told()
+        );
+    }
+    let served = foreign(true);
+    world.external = Some(plain(served.readiness, served.questions));
+    world.settle(60);
+    assert_eq!(world.status().traffic.unwrap().targets.len(), 1);
+    assert!(world.says("Ready=True/Reconciled"));
+    assert!(world.message("Adopted").contains("it has no /ready"));
+    // Of one that is said to speak Laya's own words nobody expects it.
+    world.edit(&json!({"serverApi": "Laya"}));
+    world.settle(60);
+    assert!(!world.message("Adopted").contains("/ready"));
 }
 
 #[test]
@@ -438,4 +519,82 @@ fn scaling_down_keeps_those_that_serve() {
         .filter(|(_, server)| server.state == RunState::Running);
     let left: Vec<_> = up.map(|((_, ordinal), _)| *ordinal).collect();
     assert_eq!((left, world.traffic().as_str()), (vec![1], "v1:100"));
+}
+
+/// A champion from a volume that is not ours, whose model cannot be read any more.
+fn champion_without_its_model(gone: bool) -> World {
+    let mut world = World::new(&json!({}));
+    let model = world.models.get_mut("v1").unwrap();
+    model.foreign_volume = true;
+    model.size_bytes = 4_096 * MIB;
+    model.location = Some(ModelLocation {
+        volume: Some("theirs".to_owned()),
+        path: Some("local-3".to_owned()),
+        ..ModelLocation::default()
+    });
+    world.settle(60);
+    assert_eq!(world.champion(), "v1");
+    if gone {
+        world.models.remove("v1");
+    } else {
+        // As of an object that does not parse.
+        let model = world.models.get_mut("v1").unwrap();
+        model.ready = false;
+        model.digest = None;
+        model.size_bytes = 0;
+        model.location = None;
+        model.foreign_volume = false;
+    }
+    world
+}
+
+#[test]
+fn repairing_without_its_model_renders_from_the_labels_of_what_is_left() {
+    for gone in [true, false] {
+        let mut world = champion_without_its_model(gone);
+        let server = world.of("v1").remove(0);
+        server.state = RunState::Exited;
+        server.exit_code = Some(0);
+        // Where traffic goes comes first.
+        world.pass(Kill::Never);
+        let planned = world.plan();
+        let ensured = planned
+            .actions
+            .iter()
+            .find_map(|it| match it.backend_action() {
+                Some(backend::Action::EnsureServer { server, .. }) => Some(server),
+                _ => None,
+            });
+        let server = ensured.unwrap_or_else(|| panic!("{:?}", planned.actions));
+        assert_eq!(
+            server.checkpoint(),
+            CheckpointPlace {
+                volume: VolumeRole::Foreign {
+                    name: "theirs".to_owned()
+                },
+                path: "local-3".to_owned(),
+                bytes: 4_096 * MIB,
+            }
+        );
+        world.settle(60);
+        assert_eq!((world.up("v1"), world.traffic().as_str()), (1, "v1:100"));
+    }
+}
+
+#[test]
+fn repairing_guesses_nothing_and_says_what_is_missing() {
+    for gone in [true, false] {
+        let mut world = champion_without_its_model(gone);
+        world.servers.clear();
+        world.done.clear();
+        world.settle(60);
+        let starts = |it: &String| it.starts_with("EnsureServer") || it.starts_with("Recreate");
+        assert!(!world.done.iter().any(starts), "{:?}", world.done);
+        let said = world.message("Available");
+        assert!(
+            said.contains("cannot be started") && said.contains("LayaModel v1"),
+            "{said}"
+        );
+        assert!(world.says("Available=False/Starting"));
+    }
 }

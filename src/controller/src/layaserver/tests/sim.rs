@@ -1,6 +1,7 @@
 //! A model of an engine, its servers and the prober, that does what `plan` says and checks what `plan` must never do.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use api::kinds::laya_model::ModelLocation;
@@ -98,6 +99,8 @@ pub(super) struct World {
     pub(super) models: BTreeMap<String, ModelView>,
     pub(super) behaviours: BTreeMap<String, Behaviour>,
     pub(super) documents: BTreeMap<String, backend::RevisionInputs>,
+    /// Revisions whose log is kept.
+    pub(super) logs: BTreeSet<String>,
     pub(super) images: BTreeMap<String, ImageState>,
     pub(super) servers: BTreeMap<(String, u32), Running>,
     pub(super) strangers: Vec<Stranger>,
@@ -114,6 +117,8 @@ pub(super) struct World {
     pub(super) errors: BTreeMap<String, (u64, u32)>,
     pub(super) differ_percent: u64,
     pub(super) external: Option<ReplicaProbe>,
+    /// Of this program, where `spec.external` names it.
+    pub(super) own_address: Option<SocketAddr>,
     requests: BTreeMap<String, RevisionReport>,
     pub(super) boot: Duration,
     /// What the wall clock is off by, seconds.
@@ -171,6 +176,7 @@ impl World {
             models,
             behaviours: BTreeMap::new(),
             documents: BTreeMap::new(),
+            logs: BTreeSet::new(),
             images: BTreeMap::new(),
             servers: BTreeMap::new(),
             strangers: Vec::new(),
@@ -193,6 +199,7 @@ impl World {
             errors: BTreeMap::new(),
             differ_percent: 0,
             external: None,
+            own_address: None,
             requests: BTreeMap::new(),
             boot: Duration::from_secs(1_000),
             jump: 0,
@@ -245,6 +252,12 @@ impl World {
             default_image: "laya:1".to_owned(),
             documents: self.documents.clone(),
             document_uids: uids.map(|it| (it.clone(), format!("uid-{it}"))).collect(),
+            logs: self
+                .logs
+                .iter()
+                .map(|it| (it.clone(), format!("uid-{it}-log")))
+                .collect(),
+            own_address: self.own_address,
         }
     }
 
@@ -377,6 +390,7 @@ impl World {
             ordinal: *ordinal,
             url: url(server),
             readiness,
+            plain: false,
             digest: ready.then(|| {
                 if behaviour.other_weights {
                     digest("x")
@@ -467,9 +481,20 @@ impl World {
                 assert_eq!(&inputs.revision(), revision);
                 self.documents.insert(revision.clone(), (**inputs).clone());
             }
-            Action::DeleteRevision { name, .. } => {
+            Action::StoreLog {
+                revision, ordinal, ..
+            } => {
+                let key = (revision.clone(), *ordinal);
+                assert!(self.servers.contains_key(&key), "it has a log");
+                assert!(self.logs.insert(revision.clone()), "stored once");
+            }
+            Action::DeleteRevision { name, uid } => {
                 let revision = name.trim_start_matches("ls-main-");
-                self.documents.remove(revision);
+                let removed = match revision.strip_suffix("-log") {
+                    Some(revision) => self.logs.remove(revision),
+                    None => self.documents.remove(revision).is_some(),
+                };
+                assert!(removed && *uid == format!("uid-{revision}"), "{name} {uid}");
             }
             Action::Backend { action, .. } => self.act_on_engine(action),
         }
@@ -786,10 +811,29 @@ impl World {
         }
         for action in &planned.actions {
             self.check_action(action, &old);
+            self.check_log(action, status);
         }
         if let Requeue::After(delay) = planned.requeue {
             assert!(delay >= Duration::from_secs(1), "it would spin");
         }
+    }
+
+    /// What was taken back is not deleted before its log is kept.
+    fn check_log(&self, action: &Action, status: &LayaServerStatus) {
+        let Some(backend::Action::DeleteServer {
+            revision,
+            ordinals: Ordinals::All,
+            ..
+        }) = action.backend_action()
+        else {
+            return;
+        };
+        let mut rejected = status.rejected.iter();
+        let rejected = rejected.any(|it| it.revision.as_ref() == Some(revision));
+        assert!(
+            !rejected || self.logs.contains(revision),
+            "the log of {revision} is kept first"
+        );
     }
 
     fn check_action(&self, action: &Action, old: &LayaServerStatus) {
@@ -811,8 +855,10 @@ impl World {
                 | backend::Action::RecreateServer { server, .. },
             ) => {
                 let stored = self.documents.get(&server.revision);
+                let of = self.servers.iter().filter(|it| it.0.0 == server.revision);
+                let labelled = of.map(|(_, it)| &it.spec.inputs).next();
                 assert_eq!(
-                    stored,
+                    stored.or(labelled),
                     Some(&server.inputs),
                     "stored first, and rendered from that"
                 );
@@ -846,6 +892,7 @@ fn seen((revision, ordinal): &(String, u32), server: &Running) -> ServerSeen {
         memory_bytes: server.spec.memory_bytes(),
         model: Some(server.spec.model.clone()),
         inputs: Some(server.spec.inputs.clone()),
+        checkpoint: Some(server.spec.checkpoint()),
         log_tail: if runs {
             String::new()
         } else {

@@ -592,3 +592,27 @@ fn recorded_answers_are_the_questions_where_there_are_any() {
     let failed = play.shown().questions.failed.unwrap();
     assert_eq!(failed.reason, Reason::WrongAnswers);
 }
+
+#[test]
+fn of_an_external_server_with_several_checkpoints_the_one_that_answers_is_meant() {
+    let mut play = Play::of(Replica {
+        revision: String::new(),
+        digest: None,
+        ..replica()
+    });
+    let several = |ask| match ask {
+        Ask::Health => said(
+            200,
+            &json!({"status": "ok", "loaded": ["a", "b"],
+                "checkpoints": {"a": {"digest": "sha256:d1"}, "b": {"digest": "sha256:d2"}}}),
+        ),
+        ask => good(ask).map(|said| Said {
+            checkpoint: Some("sha256:d2".to_owned()),
+            ..said
+        }),
+    };
+    let probe = play.until("passed", several, passed);
+    assert_eq!(probe.digest.as_deref(), Some("sha256:d2"));
+    play.run(Duration::from_secs(120), several);
+    assert!(passed(&play.shown()), "it is not asked anew each time");
+}

@@ -114,13 +114,10 @@ async fn adopt(
     let kind = kinds::laya_server();
     let full = kind.full(MAIN);
     if router(call)?.as_deref() == Some(theirs.authority.as_str()) {
-        let line = format!(
-            "{} is the router of this machine; there is no other server to adopt",
-            theirs.authority
-        );
-        return Err(CliError::new(Exit::NotFound, line).hint("`relayctl status` shows what serves"));
+        let hint = "`relayctl status` shows what serves";
+        return Err(own_router(theirs, "adopt").hint(hint));
     }
-    judged(server, theirs).await?;
+    judged(server, theirs, Purpose::Use).await?;
     let laya = Laya(object);
     if laya.external() == Some(theirs.url.as_str()) {
         return say(call, object, &format!("{full} unchanged"));
@@ -162,10 +159,47 @@ async fn adopt(
     )
 }
 
-/// Refuses what must not be used, with the words of the page.
-async fn judged(server: &Server, theirs: &Theirs) -> Result<(), CliError> {
+fn own_router(theirs: &Theirs, what: &str) -> CliError {
+    let line = format!(
+        "{} is the router of this machine; there is no other server to {what}",
+        theirs.authority
+    );
+    CliError::new(Exit::NotFound, line)
+}
+
+/// What is wanted of the server that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// It is asked from now on.
+    Use,
+    /// It is stopped in the end.
+    Replace,
+}
+
+/// Refuses what must not be used, or stopped, with the words of the page.
+async fn judged(server: &Server, theirs: &Theirs, purpose: Purpose) -> Result<(), CliError> {
     let address = &theirs.authority;
-    match ask::look(address).await {
+    match (ask::look(address).await, purpose) {
+        (looked, Purpose::Replace) if may_be_replaced(&looked) => Ok(()),
+        (looked, _) => fit(server, theirs, looked).await,
+    }
+}
+
+/// A Laya server, whatever it answers; or nobody: the port is free already.
+const fn may_be_replaced(looked: &Result<Verdict, Silence>) -> bool {
+    matches!(
+        looked,
+        Ok(Verdict::Ours | Verdict::Ask | Verdict::Other(_)) | Err(Silence::Nobody)
+    )
+}
+
+async fn fit(
+    server: &Server,
+    theirs: &Theirs,
+    looked: Result<Verdict, Silence>,
+) -> Result<(), CliError> {
+    let address = &theirs.authority;
+    match looked {
         Ok(Verdict::Ours | Verdict::Ask) => Ok(()),
         Ok(Verdict::Other(why)) => {
             let line = format!("the server at {address} is not used (ContractMismatch): {why}");
@@ -257,15 +291,20 @@ async fn take_over(
     let laya = Laya(object);
     let full = kinds::laya_server().full(MAIN);
     let has_port = router(call)?.as_deref() == Some(theirs.authority.as_str());
-    if has_port && laya.external().is_none() {
-        return say(
-            call,
-            object,
-            &format!(
-                "{full} unchanged: the router has {} already",
-                theirs.authority
-            ),
-        );
+    let begins = begins(laya, theirs, has_port)?;
+    match begins {
+        Begins::Nothing => {
+            return say(
+                call,
+                object,
+                &format!(
+                    "{full} unchanged: the router has {} already",
+                    theirs.authority
+                ),
+            );
+        }
+        Begins::TakingOver => judged(server, theirs, Purpose::Replace).await?,
+        Begins::OwnAlone => {}
     }
     if call.write() == Write::DryRun {
         let word = if call.dry_run() == DryRun::Client {
@@ -285,7 +324,8 @@ async fn take_over(
     }
     can_serve(server, laya).await?;
     // Asked here already where nobody can be asked: nothing is begun that cannot be ended.
-    if !call.global.yes && !terminal::can_ask() {
+    let stops = begins == Begins::TakingOver;
+    if stops && !call.global.yes && !terminal::can_ask() {
         terminal::confirm(false, &question(theirs, None))?;
     }
     let changed = match laya.external() {
@@ -293,10 +333,12 @@ async fn take_over(
         None => object.clone(),
     };
     let generation = changed["metadata"]["generation"].as_i64().unwrap_or(0);
-    call.tell(&format!(
-        "ours starts beside the server at {}",
-        theirs.authority
-    ));
+    if stops {
+        call.tell(&format!(
+            "ours starts beside the server at {}",
+            theirs.authority
+        ));
+    }
     let kind = kinds::laya_server();
     let served = follow(
         call,
@@ -307,7 +349,7 @@ async fn take_over(
         |object| own(object, generation),
     )
     .await?;
-    let ended = end_theirs(call, theirs)?;
+    let ended = stops && end_theirs(call, theirs)?;
     if !ended {
         return say(call, &served, &going::outcome(&served));
     }
@@ -318,6 +360,29 @@ async fn take_over(
             format!("the router does not have {} after {BIND_PATIENCE:?}, though the server there was stopped", theirs.authority),
         )
         .hint("`relayctl doctor` tells who has the port")),
+    }
+}
+
+/// What `--replace` comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Begins {
+    /// The router has the port, and ours serves or is on its way.
+    Nothing,
+    /// Ours takes the place of theirs, which stops in the end.
+    TakingOver,
+    /// The router has the port and was named as the server to ask: ours takes its place, and nothing stops.
+    OwnAlone,
+}
+
+fn begins(laya: Laya<'_>, theirs: &Theirs, has_port: bool) -> Result<Begins, CliError> {
+    let is_it = |url: &str| loopback(url).is_ok_and(|it| it == theirs.authority);
+    match laya.external() {
+        _ if !has_port => Ok(Begins::TakingOver),
+        None => Ok(Begins::Nothing),
+        Some(url) if is_it(url) => Ok(Begins::OwnAlone),
+        Some(other) => Err(own_router(theirs, "replace").hint(format!(
+            "`relayctl adopt --replace --url {other}` takes over from the server that {MAIN} uses"
+        ))),
     }
 }
 
@@ -450,6 +515,54 @@ mod tests {
                 done,
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn the_router_itself_is_not_replaced() {
+        let here = theirs("http://127.0.0.1:8737").unwrap();
+        let object = |external: Option<&str>| {
+            let external = external.map(|url| json!({"url": url}));
+            json!({"metadata": {"name": "main"}, "spec": {"external": external}})
+        };
+        for (external, has_port, expected) in [
+            (None, false, Some(Begins::TakingOver)),
+            (
+                Some("http://127.0.0.1:8737"),
+                false,
+                Some(Begins::TakingOver),
+            ),
+            (None, true, Some(Begins::Nothing)),
+            (Some("http://127.0.0.1:8737"), true, Some(Begins::OwnAlone)),
+            (Some("http://127.0.0.1:9000"), true, None),
+        ] {
+            let object = object(external);
+            let begun = begins(Laya(&object), &here, has_port);
+            assert_eq!(begun.as_ref().ok(), expected.as_ref(), "{external:?}");
+            if let Err(error) = begun {
+                assert_eq!(error.exit, Exit::NotFound);
+                assert!(
+                    error
+                        .hint_text()
+                        .unwrap()
+                        .contains("--url http://127.0.0.1:9000")
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_laya_server_is_stopped() {
+        for (looked, may) in [
+            (Ok(Verdict::Ours), true),
+            (Ok(Verdict::Ask), true),
+            (Ok(Verdict::Other("another contract".to_owned())), true),
+            (Err(Silence::Nobody), true),
+            (Ok(Verdict::Router), false),
+            (Ok(Verdict::NoLaya("a shop".to_owned())), false),
+            (Err(Silence::Trouble("it hangs".to_owned())), false),
+        ] {
+            assert_eq!(may_be_replaced(&looked), may, "{looked:?}");
         }
     }
 

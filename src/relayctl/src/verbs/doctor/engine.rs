@@ -89,7 +89,10 @@ fn volume(engine: &Engine) -> Option<Check> {
         let why = engine.models_unknown.as_deref()?;
         return Some(Check::ok("models", format!("room is not known: {why}")));
     };
-    let found = volume.room();
+    let mut found = volume.room();
+    if volume.free_bytes < GIB {
+        found.push_str(&format!(", another version needs about {}", bytes(GIB)));
+    }
     let fix = "relayctl model prune deletes files that no object names, relayctl model rm NAME removes a version";
     Some(if volume.free_bytes < TOO_LITTLE {
         Check::fail("models", found, fix)

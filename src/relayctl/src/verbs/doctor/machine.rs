@@ -146,7 +146,7 @@ fn exposed(path: &Path) -> Option<Check> {
 
 fn space(path: &Path) -> Check {
     match daemon::free_bytes(path) {
-        Ok(bytes) => judge_space(bytes),
+        Ok(bytes) => judge_space(path, bytes),
         Err(error) => Check::warn(
             "space",
             format!("{}: {error}", path.display()),
@@ -155,9 +155,16 @@ fn space(path: &Path) -> Check {
     }
 }
 
-fn judge_space(bytes: u64) -> Check {
+fn judge_space(path: &Path, bytes: u64) -> Check {
     #[expect(clippy::cast_precision_loss, reason = "a size for people")]
-    let found = format!("{:.1} GiB free", bytes as f64 / GIB as f64);
+    let free = format!("{:.1} GiB free", bytes as f64 / GIB as f64);
+    let found = if bytes < GIB {
+        let place = path.display();
+        let need = TOO_LITTLE.div_ceil(1 << 20);
+        format!("{place}: {free}; below {need} MiB nothing new is stored, a version needs 1 GiB")
+    } else {
+        free
+    };
     let fix = "free some space, or move RELAY_HOME";
     if bytes < TOO_LITTLE {
         Check::fail("space", found, fix)
@@ -254,7 +261,8 @@ mod tests {
             (GIB / 2, Health::Warn),
             (20 * GIB, Health::Ok),
         ] {
-            assert_eq!(judge_space(bytes).health, health, "{bytes}");
+            let check = judge_space(Path::new("/home/relay"), bytes);
+            assert_eq!(check.health, health, "{bytes}");
         }
     }
 

@@ -175,7 +175,7 @@ fn decide(laya: Laya<'_>, change: Change) -> Result<Decided, CliError> {
         Change::Resume => resume(laya),
         Change::Approve => approve(laya),
         Change::Abort => abort(laya),
-        Change::Retry => Ok(retry(laya)),
+        Change::Retry => retry(laya),
     }
 }
 
@@ -308,15 +308,23 @@ fn abort(laya: Laya<'_>) -> Result<Decided, CliError> {
     Ok(Decided::Write(Edit::new("abort", revision, "aborted")))
 }
 
-fn retry(laya: Laya<'_>) -> Decided {
-    let mut edit = Edit::new("retry", laya.retry() + 1, "retried");
-    if laya.taken_back().is_none()
+fn retry(laya: Laya<'_>) -> Result<Decided, CliError> {
+    let nothing = laya.taken_back().is_none()
         && laya.pause() != Some(Pause::Failure)
-        && laya.rejected().is_empty()
-    {
-        edit.note = Some("nothing was taken back that could be tried again".to_owned());
+        && laya.rejected().is_empty();
+    if nothing {
+        // A raised number would say that somebody tried something again.
+        let name = laya.name();
+        let line = format!("nothing of {name} was taken back that could be tried again");
+        return Err(CliError::refused(line).hint(format!(
+            "`relayctl rollout status {name}` tells where it stands"
+        )));
     }
-    Decided::Write(edit)
+    Ok(Decided::Write(Edit::new(
+        "retry",
+        laya.retry() + 1,
+        "retried",
+    )))
 }
 
 #[cfg(test)]

@@ -361,7 +361,7 @@ fn document(laya: Laya<'_>, gate: Option<&Value>, now: Timestamp) -> Value {
             Pause::Suspended => "Suspended",
             Pause::Failure => "Failure",
         }),
-        "steps": laya.steps().iter().map(|(weight, hold)| json!({"weight": weight, "holdSeconds": hold})).collect::<Vec<_>>(),
+        "steps": laya.steps().iter().filter(|_| laya.strategy() == "Canary").map(|(weight, hold)| json!({"weight": weight, "holdSeconds": hold})).collect::<Vec<_>>(),
         "measured": rollout.map(|rollout| measured(laya, rollout, gate)),
         "next": next.map(|next| json!({"what": next.what, "at": next.at.map(|at| at.to_string())})),
         "rejected": laya.rejected(),

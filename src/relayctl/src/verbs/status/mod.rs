@@ -4,6 +4,8 @@
 mod overview;
 mod problems;
 
+use std::path::PathBuf;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -45,6 +47,8 @@ struct Facts {
     lost: Vec<Missing>,
     /// Bytes that can still be written on this machine.
     free: Option<u64>,
+    /// Where that is: `RELAY_HOME`.
+    home: Option<PathBuf>,
     health: Option<Value>,
     router_error: Option<String>,
     report: Option<Value>,
@@ -102,6 +106,7 @@ async fn gather(call: &Call, server: &Server) -> Result<Facts, CliError> {
         }
         facts.lost = lost(&places);
         facts.free = daemon::free_bytes(&places.relay).ok();
+        facts.home = Some(places.relay.clone());
         facts.daemon = Some(state);
     }
     let selection = Selection::within(&server.namespace);

@@ -145,10 +145,11 @@ pub(crate) fn engine_problems(engine: &Engine) -> Vec<Missing> {
     {
         all.push(Missing::new(
             format!(
-                "the models volume {} is nearly full: {} of {} are free",
+                "the models volume {} is nearly full: {} of {} are free, another version needs about {}",
                 volume.name,
                 facts::bytes(volume.free_bytes),
-                facts::bytes(volume.total_bytes)
+                facts::bytes(volume.total_bytes),
+                facts::bytes(SMALL_VOLUME)
             ),
             "relayctl model prune deletes files that no object names, relayctl model rm NAME removes a version",
         ));
@@ -350,10 +351,15 @@ fn machine(facts: &Facts) -> Vec<Missing> {
     if let Some(free) = facts.free.filter(|free| *free < doctor::TOO_LITTLE) {
         all.push(Missing::new(
             format!(
-                "the disk of RELAY_HOME is full: {} MiB are free",
-                free >> 20
+                "the disk of RELAY_HOME{} is full: {} MiB are free, {} MiB are needed",
+                facts
+                    .home
+                    .as_ref()
+                    .map_or(String::new(), |home| format!(" ({})", home.display())),
+                free >> 20,
+                doctor::TOO_LITTLE.div_ceil(1 << 20)
             ),
-            "free some space; nothing new is remembered or stored until then",
+            "free some space there; nothing new is remembered or stored until then",
         ));
     }
     all.extend(facts.lost.iter().cloned());

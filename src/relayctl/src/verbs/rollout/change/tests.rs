@@ -162,7 +162,21 @@ fn each_change_is_one_field() {
             Change::Retry,
             json!({}),
             json!({}),
-            "retry=1 nothing was taken back that could be tried again",
+            "4: nothing of main was taken back that could be tried again",
+        ),
+        (
+            "retry what was taken back before another wish",
+            Change::Retry,
+            json!({}),
+            json!({"rejected": [{"revision": "aa"}], "rollout": {"state": "Done"}}),
+            "retry=1",
+        ),
+        (
+            "retry what stands still after a failure",
+            Change::Retry,
+            json!({"autoRollback": false}),
+            failed("Shifting"),
+            "retry=1",
         ),
     ] {
         assert_eq!(decided(change, &spec, &status), expected, "{name}");

@@ -38,6 +38,33 @@ main: v1 (d5a13ee24047) -> week-48 (41c07fe2a9d1), canary, step 1 of 2: 5 %, 6m1
 }
 
 #[test]
+fn what_the_back_end_cannot_follow_is_not_what_runs() {
+    let mut object = canary();
+    object["status"]["rollout"] = json!({"kind": "Model", "state": "Loading"});
+    let way = |object: &Value| {
+        let text = render(Laya(object), None, now());
+        let document = document(Laya(object), None, now());
+        let runs = document["strategy"].as_str().unwrap().to_owned();
+        (
+            text.contains(", canary, "),
+            runs,
+            document["steps"].as_array().unwrap().len(),
+        )
+    };
+    assert_eq!(way(&object), (true, "Canary".to_owned(), 2));
+    let told = |message: &str| {
+        json!([{"type": "FieldsSupported", "status": "False", "reason": "FieldsIgnored", "message": message,
+            "lastTransitionTime": "2026-11-30T10:00:00Z"}])
+    };
+    object["status"]["conditions"] =
+        told("back end embedded cannot follow spec.image. Remove them");
+    assert_eq!(way(&object), (true, "Canary".to_owned(), 2));
+    object["status"]["conditions"] =
+        told("back end embedded cannot follow spec.image, spec.rollout.strategy. Remove them");
+    assert_eq!(way(&object), (false, "BlueGreen".to_owned(), 0));
+}
+
+#[test]
 fn each_state_says_what_comes_next() {
     let with = |rollout: Value, spec: Value| {
         let mut object = canary();

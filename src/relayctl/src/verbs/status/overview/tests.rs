@@ -102,6 +102,7 @@ fn a_lost_store_a_full_disk_and_a_bad_checkpoint_are_problems() {
     let facts = Facts {
         lost: lost(&places),
         free: Some(3 << 20),
+        home: Some("/home/ada/.relay".into()),
         health: Some(json!({"ok": false})),
         model: Some(Model::Refused("'/m' is no directory".into())),
         own_model: true,
@@ -110,7 +111,7 @@ fn a_lost_store_a_full_disk_and_a_bad_checkpoint_are_problems() {
     let text = screen(&facts, &context("local"));
     for part in [
         &format!("objects was set aside as {}", aside.display()),
-        "is full: 3 MiB are free",
+        "RELAY_HOME (/home/ada/.relay) is full: 3 MiB are free, 103 MiB are needed",
         "no decision model: '/m' is no directory; keyword rules answer",
     ] {
         assert!(text.contains(part), "{part}: {text}");
