@@ -356,7 +356,7 @@ fn revision_of(document: &StoredDocument) -> Option<(Key, Revision)> {
             let named = kept_log::document_name(&name, &revision);
             (revision, None, named)
         }
-        Held::Wording(_) | Held::Other => return None,
+        Held::Wording(_) | Held::Recorded(_) | Held::Other => return None,
     };
     if document.metadata.name.as_deref() != Some(&named) {
         return None;
