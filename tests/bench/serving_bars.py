@@ -9,8 +9,8 @@ containers of the fault image in healthy mode with 256 MiB, models are random ch
 Each case puts a constant load (`xtask load`, open loop) on `/v1/route`, and on `/v1/systemone` where it counts there, and does
 what its name says meanwhile. A request is lost when it has no 200 within 5 s of the moment it was due.
 
-Cases: rollout, rollback, drain, kill, engine, controller (each 200/s for 60 s), gap (a candidate of strategy Replace dies right
-after its promotion), idle (the controller with 20 servers). The engine is one of its own beside that of the tests
+Cases: rollout, rollback, crash (a candidate dies while it is watched), drain, kill, engine, controller (each 200/s for 60 s), gap
+(a candidate of strategy Replace dies right after its promotion), idle (the controller with 20 servers). The engine is one of its own beside that of the tests
 (RELAY_ENGINES, bridge relaybars0): case `engine` restarts it. Root only; loopback and containers only.
 """
 
@@ -119,7 +119,7 @@ class World:
         self.environment = dict(os.environ, RELAY_HOME=home, DOCKER_HOST=engine.host, RELAYD_LAYA_IMAGE=options.laya_image)
         self.token = os.path.join(home, "internal")
         with open(self.token, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
-            file.write("a-token-of-at-least-32-characters-for-the-bars")
+            file.write("controller a-token-of-at-least-32-characters-for-the-bars\n")
         self.controller = None
         # Models are imported by a process that has the engine; then it makes room for two.
         first = self.local(["--backend", "docker"])
@@ -219,8 +219,18 @@ class World:
     def rests(self, name="main"):
         """Whether a server serves what it should and nothing is under way."""
         status = self.status(name)
-        good = {it["type"]: it["status"] for it in status.get("conditions", [])}
-        return good.get("Ready") == "True" and good.get("RolledOut") == "True" and not status.get("candidate")
+        found = {it["type"]: (it["status"], it["reason"]) for it in status.get("conditions", [])}
+        done = found.get("RolledOut", ("", ""))
+        # What was taken back stays the wish until it is changed.
+        return found.get("Ready", ("",))[0] == "True" and not status.get("candidate") \
+            and (done[0] == "True" or done[1] == "Rejected")
+
+    def calm(self):
+        """What the next case begins with: the healthy image, and the version that serves is the wish."""
+        champion = self.champion()
+        self.patch({"modelRef": {"name": champion["model"]}, "image": self.options.fault_image, "replicas": 1,
+                    "rollout": {"strategy": "BlueGreen", "rollbackWindowSeconds": 20, "abort": None}})
+        self.until("it rests", self.rests, 180)
 
     def end(self):
         for program in (self.controller, self.router):
@@ -255,7 +265,8 @@ def under_load(world, name, act, systemone=False):
     """Runs the load, does the thing ten seconds into it, and prints what was lost."""
     options = world.options
     base = f"http://127.0.0.1:{world.port}"
-    rates = ["--seconds", str(options.seconds), "--connections", "16"]
+    # No more at once than a server takes (`maxConcurrent`, 16), or one that is slow for a moment refuses some, as it should.
+    rates = ["--seconds", str(options.seconds), "--connections", "8" if systemone else "16"]
     loads = {"/v1/route": [world.bin("xtask"), "load", f"{base}/v1/route", "--rate", str(options.rate), *rates]}
     if systemone:
         body = os.path.join(world.home, "question.json")
@@ -295,23 +306,43 @@ def case_rollout(world):
 
 
 def case_rollback(world):
-    """Another image that crashes while it is watched."""
-    image = world.engine.faulty(world.options.fault_image, "crash-in=12000")
-    before = world.champion()["revision"]
-    moments = {}
+    """A person takes the new version back while it is watched."""
+    old = world.champion()["revision"]
+    target = "v2" if world.champion()["model"] == "v1" else "v1"
 
     def act():
-        world.patch({"image": image, "rollout": {"rollbackWindowSeconds": 120}})
-        world.until("it is promoted", lambda: world.champion().get("revision") not in (None, before), 60)
-        moments["promoted"] = time.monotonic()
-        world.until("it is taken back", lambda: world.champion().get("revision") == before, 60)
-        return f"; back {time.monotonic() - moments['promoted']:.1f} s after the promotion"
+        world.patch({"modelRef": {"name": target}, "rollout": {"rollbackWindowSeconds": 300}})
+        world.until("it is promoted", lambda: world.champion().get("revision") not in (None, old), 60)
+        time.sleep(5)
+        world.run("relayctl", "rollout", "abort", "main")
+        world.until("it is taken back", lambda: world.champion().get("revision") == old, 60)
     try:
-        good, _, _ = under_load(world, "rollback", act, systemone=True)
+        return under_load(world, "rollback", act, systemone=True)[0]
     finally:
-        world.patch({"image": world.options.fault_image, "rollout": {"rollbackWindowSeconds": 20}})
-        world.until("it rests", world.rests, 120)
-    return good
+        world.calm()
+
+
+def case_crash(world):
+    """Another image that crashes while it is watched: the way back is the controller's own."""
+    image = world.engine.faulty(world.options.fault_image, "crash-in=12000")
+    old = world.champion()["revision"]
+    found = {}
+
+    def act():
+        world.patch({"image": image, "rollout": {"rollbackWindowSeconds": 300}})
+        world.until("it is promoted", lambda: world.champion().get("revision") not in (None, old), 60)
+        candidate = world.champion()["revision"]
+        world.until("it has died", lambda: not world.engine.containers("--filter", f"label=relay.dev/revision={candidate}"), 60)
+        found["died"] = time.monotonic()
+        world.until("it is taken back", lambda: world.champion().get("revision") == old, 60)
+        return f"; taken back {time.monotonic() - found['died']:.1f} s after it died"
+    try:
+        good, _, seen = under_load(world, "crash", act)
+        models = [at for at, _, version in seen if version and at > found["died"]]
+        print(f"[crash] first answer of a model {models[0] - found['died']:.1f} s after the candidate died (bar 10 s)")
+        return good and models[0] - found["died"] <= 10
+    finally:
+        world.calm()
 
 
 def case_drain(world):
@@ -383,8 +414,7 @@ def case_gap(world):
     answered = [at for at, _, version in seen if version and died and at > died]
     print(f"[gap] taken back; first answer of a model {answered[0] - died:.1f} s after the candidate died (bar 10 s)"
           if answered else "[gap] no answer of a model")
-    world.patch({"image": world.options.fault_image, "rollout": {"strategy": "BlueGreen", "rollbackWindowSeconds": 20}})
-    world.until("it rests", world.rests, 120)
+    world.calm()
     return bool(answered) and answered[0] - died <= 10
 
 

@@ -108,6 +108,15 @@ impl Drop for Laptop {
     }
 }
 
+/// Ends whoever asks, on panic too.
+struct Stops<'a>(&'a AtomicBool);
+
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 fn decides(http: &Http, router: &str) -> Option<String> {
     let body = json!({"request": "Rename the author field"});
     let answer = http.post(&format!("{router}/v1/route"), &body);
@@ -146,9 +155,10 @@ fn a_first_try_is_served_exchanged_under_load_killed_and_found_again() {
             }
             by
         });
+        let stops = Stops(&stop);
         laptop.done(&["use", "other"]);
         laptop.until_decides("other");
-        stop.store(true, Ordering::SeqCst);
+        drop(stops);
         asking.join().unwrap()
     });
     // Each was answered, or `ok` had failed; and none by rules, since one of the two always served.

@@ -1,6 +1,7 @@
 //! `relayd controller`: the reconcilers over the objects of a cluster.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -154,6 +155,12 @@ fn engine(
     Ok(Some(engine))
 }
 
+/// The address of a URL that names one of this machine by its number.
+fn address_of(url: &str) -> Option<SocketAddr> {
+    let authority = url.strip_prefix("http://")?.split('/').next()?;
+    authority.replace("localhost", "127.0.0.1").parse().ok()
+}
+
 async fn reconcile(
     settings: ControllerSettings,
     traces: Option<TraceSettings>,
@@ -165,6 +172,7 @@ async fn reconcile(
         namespace: None,
     };
     let client = cluster::client(&address).await?;
+    let router = settings.router_url.as_deref().and_then(address_of);
     let reports: Arc<dyn RevisionReader> = match settings.router_url {
         Some(url) => Arc::new(HttpReports::new(url, settings.router_token_file)),
         None => Arc::new(NoReports),
@@ -186,6 +194,12 @@ async fn reconcile(
     let admin_address = admin
         .local_addr()
         .map_err(RelaydError::start("read the address of the admin port"))?;
+    if let Some(engine) = &engine {
+        // The router must not be told to ask itself.
+        let own_addresses = &engine.parts.own_addresses;
+        own_addresses.add(admin_address);
+        router.into_iter().for_each(|it| own_addresses.add(it));
+    }
     let registered = RelaydError::start("register metrics");
     let build = build("controller");
     let process = ProcessMetrics::register(Registry::new(), build).map_err(registered)?;

@@ -1,7 +1,8 @@
 //! A back end with an instance of its own on the engine under test. Whatever the instance made is gone at the end, on panic
 //! too, and what the back end itself left behind is a failed test.
 
-use std::process::{Command, Output};
+use std::ops::{Deref, DerefMut};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use api::group::Kind;
@@ -14,47 +15,30 @@ use backend::{
     RevisionInputs, ServerSeen, ServerSpec, TaskArguments, TaskKey, TaskSeen, TaskSpec, VolumeRole,
 };
 
+use crate::instance::{OnEngine, random_instance};
+pub(crate) use crate::instance::{docker_at, fault_image, host};
+
 /// Longest wait for anything a test waits for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-
-fn variable(name: &str) -> String {
-    std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run `cargo xtask test`"))
-}
-
-/// Name of the image under test.
-pub(crate) fn fault_image() -> String {
-    variable("RELAY_FAULT_IMAGE")
-}
-
-/// Address of the engine under test.
-pub(crate) fn host() -> String {
-    variable("DOCKER_HOST")
-}
-
-/// Runs the client against an engine.
-pub(crate) fn docker_at(host: &str, arguments: &[&str]) -> Output {
-    Command::new("docker")
-        .env("DOCKER_HOST", host)
-        .args(arguments)
-        .output()
-        .unwrap()
-}
-
-/// 12 hex digits that no other run has.
-fn random_instance() -> String {
-    let uuid = std::fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap();
-    uuid.chars()
-        .filter(char::is_ascii_hexdigit)
-        .take(12)
-        .collect()
-}
 
 /// A back end under test.
 pub(crate) struct Run {
     pub(crate) docker: Docker,
-    pub(crate) instance: Instance,
-    host: String,
-    images: Vec<String>,
+    on: OnEngine,
+}
+
+impl Deref for Run {
+    type Target = OnEngine;
+
+    fn deref(&self) -> &OnEngine {
+        &self.on
+    }
+}
+
+impl DerefMut for Run {
+    fn deref_mut(&mut self) -> &mut OnEngine {
+        &mut self.on
+    }
 }
 
 impl Run {
@@ -65,8 +49,7 @@ impl Run {
 
     /// On an engine, with other options.
     pub(crate) async fn at(host: &str, change: impl FnOnce(Options) -> Options) -> Self {
-        let instance = Instance::parse(&random_instance()).unwrap();
-        Self::again(host, &instance, change).await
+        Self::again(host, &random_instance(), change).await
     }
 
     /// As another process of the same instance.
@@ -83,29 +66,8 @@ impl Run {
         let docker = Docker::connect(change(options)).await.unwrap();
         Self {
             docker,
-            instance: instance.clone(),
-            host: host.to_owned(),
-            images: Vec::new(),
+            on: OnEngine::new(host, instance),
         }
-    }
-
-    /// Runs the client, which must succeed, and gives what it printed.
-    pub(crate) fn told(&self, arguments: &[&str]) -> String {
-        let output = docker_at(&self.host, arguments);
-        let err = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "docker {arguments:?}: {err}");
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    }
-
-    /// The fault image with these switches, as an image of its own; its id.
-    pub(crate) fn faulty(&mut self, switches: &str) -> String {
-        let from = fault_image();
-        let made = self.told(&["create", &from]);
-        let variable = format!("ENV RELAY_FAULT={switches}");
-        let id = self.told(&["commit", "--change", &variable, &made]);
-        self.told(&["rm", &made]);
-        self.images.push(id.clone());
-        id
     }
 
     /// Does one thing.
@@ -198,64 +160,6 @@ impl Run {
     /// Name of the replica of a spec.
     pub(crate) fn name(&self, owner: &Owner, server: &ServerSpec, ordinal: u32) -> String {
         self.instance.server(owner, &server.revision, ordinal)
-    }
-
-    /// Everything with the label or a name of the instance.
-    fn left(&self) -> Vec<(&'static str, String)> {
-        let label = format!("label=relay.dev/instance={}", self.instance.as_str());
-        let name = format!("name={}", self.instance.prefix());
-        let mut left = Vec::new();
-        let lists: [(&'static str, &[&str]); 3] = [
-            ("container", &["ps", "--all", "--quiet"]),
-            ("volume", &["volume", "ls", "--quiet"]),
-            ("network", &["network", "ls", "--quiet"]),
-        ];
-        for filter in [&label, &name] {
-            for (kind, list) in lists {
-                let mut arguments = list.to_vec();
-                arguments.extend(["--filter", filter]);
-                let output = docker_at(&self.host, &arguments).stdout;
-                let text = String::from_utf8_lossy(&output).into_owned();
-                left.extend(text.lines().map(|id| (kind, id.to_owned())));
-            }
-        }
-        left.sort_by_key(|(kind, _)| {
-            ["container", "volume", "network"]
-                .iter()
-                .position(|k| k == kind)
-        });
-        left.dedup();
-        left
-    }
-
-    /// Containers and volumes without a name that the back end was to remove and did not.
-    pub(crate) fn assert_nothing_runs(&self) {
-        let volumes = format!("{}models", self.instance.prefix());
-        let left: Vec<_> = self
-            .left()
-            .into_iter()
-            .filter(|(kind, id)| *kind != "network" && *id != volumes)
-            .collect();
-        assert_eq!(left, []);
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        for (kind, id) in self.left() {
-            let arguments: &[&str] = match kind {
-                "container" => &["rm", "--force", "--volumes", &id],
-                "volume" => &["volume", "rm", "--force", &id],
-                _ => &["network", "rm", &id],
-            };
-            docker_at(&self.host, arguments);
-        }
-        for image in &self.images {
-            docker_at(&self.host, &["rmi", "--force", image]);
-        }
-        if !std::thread::panicking() {
-            assert_eq!(self.left(), [], "left on the engine");
-        }
     }
 }
 

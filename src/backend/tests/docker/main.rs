@@ -8,6 +8,7 @@ mod engine;
 mod gone;
 mod harness;
 mod image;
+mod instance;
 mod limits;
 mod pulls;
 mod servers;

@@ -12,6 +12,7 @@ use testkit::SiteFault;
 use testkit::registry::Registry;
 
 use crate::harness::{Run, docker_at, host, owner};
+use crate::instance::Forget;
 
 const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 
@@ -81,17 +82,6 @@ fn reason(state: &ImageState) -> Option<Reason> {
     match state {
         ImageState::Failed { reason, .. } => Some(*reason),
         _ => None,
-    }
-}
-
-/// The images of a test go with it.
-struct Forget(Vec<String>);
-
-impl Drop for Forget {
-    fn drop(&mut self) {
-        for image in &self.0 {
-            docker_at(&host(), &["rmi", "--force", image]);
-        }
     }
 }
 

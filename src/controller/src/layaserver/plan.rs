@@ -87,8 +87,11 @@ fn ours(view: &View<'_>, draft: &mut Draft, wished: &Wished<'_>) -> Ran {
     {
         return Ran::Something;
     }
-    if traffic::point(view, draft) == Changed::Yes
-        || repair::run(view, draft) == Ran::Something
+    if traffic::point(view, draft) == Changed::Yes {
+        repair::tell_lost(view, draft);
+        return Ran::Something;
+    }
+    if repair::run(view, draft) == Ran::Something
         || rollout::begin(view, draft, wished) == Ran::Something
         || rollout::advance(view, draft, wished) == Ran::Something
     {

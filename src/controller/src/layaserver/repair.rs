@@ -1,7 +1,7 @@
 //! Rows Crashing, Repairing and Scaling of control-plane 3.2: what should run runs, as it was rendered.
 
 use api::event::EventReason;
-use api::kinds::laya_server::{RolloutState, Strategy, Version};
+use api::kinds::laya_server::{RolloutState, Strategy, Traffic, Version};
 use api::reason::Reason;
 
 use super::action::Action;
@@ -306,7 +306,8 @@ fn start_some(
         Mending::Do(actions) => draft.actions.extend(actions),
         Mending::Wait(_) => return Ran::Nothing,
     }
-    let lost = lost(draft, &due.version) > replicas.alive().count();
+    let lost = lost(draft, &due.version) > replicas.alive().count()
+        || (due.role == Role::Champion && are_gone(view, replicas));
     let what = differs.or_else(|| lost.then(|| "it was gone".to_owned()));
     if let Some(what) = what {
         repaired(draft, due, &format!("replicas {ordinals:?}: {what}"));
@@ -345,12 +346,42 @@ fn waits_itself(view: &View<'_>, candidate: &Version) -> bool {
 
 /// Addresses of a version that have traffic: fewer replicas than that means that one went.
 fn lost(draft: &Draft, version: &Version) -> usize {
-    let traffic = draft.status.traffic.as_ref();
+    addresses(draft.status.traffic.as_ref(), version)
+}
+
+fn addresses(traffic: Option<&Traffic>, version: &Version) -> usize {
     let targets = traffic.map(|traffic| traffic.targets.as_slice());
     let mut targets = targets.unwrap_or_default().iter();
     targets
         .find(|target| target.revision == version.revision)
         .map_or(0, |target| target.urls.len())
+}
+
+/// Whether somebody removed all there was: what is stopped is kept. An engine inside the process keeps nothing, and one that
+/// makes pods anew repairs by itself.
+fn are_gone(view: &View<'_>, replicas: &Replicas<'_>) -> bool {
+    let engine = &view.checked.capabilities;
+    replicas.is_empty() && engine.images && !engine.pods
+}
+
+/// Some of the champion's replicas that had traffic are not there any more: told when their addresses leave it, since the
+/// pass that starts others cannot see that they were there.
+pub(super) fn tell_lost(view: &View<'_>, draft: &mut Draft) {
+    let Some(version) = draft.status.champion.clone() else {
+        return;
+    };
+    let before = view.object.status.as_ref();
+    let had = addresses(before.and_then(|it| it.traffic.as_ref()), &version);
+    let replicas = view.replicas_of(Some(&version));
+    let gone = had.saturating_sub(replicas.iter().count());
+    if gone > 0 && !replicas.is_empty() && !view.checked.capabilities.pods {
+        let due = Due {
+            version,
+            count: had,
+            role: Role::Champion,
+        };
+        repaired(draft, &due, &format!("{gone} of {had} replicas was gone"));
+    }
 }
 
 fn repaired(draft: &mut Draft, due: &Due, what: &str) {

@@ -33,15 +33,7 @@ async fn a_first_start_ends_ready_with_all_traffic() {
         assert!(holds(&status, kind), "{kind}: {:#}", told(&status));
     }
     assert_eq!(world.stored("main").await, [format!("ls-main-{revision}")]);
-    until("the rollout was told", || async {
-        let events = world.events("main").await;
-        if events.iter().any(|event| event == "Promoted") {
-            Ok(())
-        } else {
-            Err(events)
-        }
-    })
-    .await;
+    world.until_told("main", "Promoted").await;
     until("its gauges are there", || async {
         let text = TextEncoder::new()
             .encode_to_string(&running.metrics.process.registry.gather())
@@ -155,15 +147,7 @@ async fn a_champion_that_is_lost_is_repaired() {
         })
         .await;
     assert_eq!(champion(&after), champion(&before));
-    until("it was told", || async {
-        let events = world.events("main").await;
-        if events.iter().any(|event| event == "Repaired") {
-            Ok(())
-        } else {
-            Err(events)
-        }
-    })
-    .await;
+    world.until_told("main", "Repaired").await;
     running.end().await;
 }
 

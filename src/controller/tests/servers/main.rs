@@ -7,6 +7,8 @@ mod bad;
 mod bars;
 mod crash;
 mod life;
+#[path = "../parts/mod.rs"]
+mod parts;
 mod restart;
 mod ways;
 mod world;

@@ -8,12 +8,8 @@ use testkit::backend::FakeBackend;
 use testkit::{Fault, Says};
 
 use crate::world::{
-    World, champion, condition, digest, is_at_rest, message, serves, targets, until,
+    World, champion, condition, digest, is_at_rest, is_reason, message, serves, targets, until,
 };
-
-fn is_reason(reason: &str) -> impl Fn(&api::kinds::LayaServerStatus) -> bool + '_ {
-    move |status| condition(status, "RolledOut").is_some_and(|(_, said)| said == reason)
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fault_15_the_newest_wish_wins_and_the_one_before_is_not_rejected() {
@@ -141,16 +137,8 @@ async fn without_room_for_two_a_short_gap_is_used_on_docker() {
         .edit("main", &json!({"modelRef": {"name": "v2"}}))
         .await;
     world.until_serves("main", "v2").await;
-    until("the gap was told", || async {
-        let events = world.events("main").await;
-        let told = |reason: &str| events.iter().any(|event| event == reason);
-        if told("GapStarted") && told("GapEnded") {
-            Ok(())
-        } else {
-            Err(events.clone())
-        }
-    })
-    .await;
+    world.until_told("main", "GapStarted").await;
+    world.until_told("main", "GapEnded").await;
     running.end().await;
 }
 

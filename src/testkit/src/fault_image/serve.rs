@@ -207,6 +207,8 @@ fn crashes(switches: &Switches, fake: &FakeLaya, age: Duration) -> bool {
 fn fault(switches: &Switches) -> Fault {
     if switches.nan {
         Fault::NotANumber
+    } else if switches.dead_head {
+        Fault::DeadHead
     } else if switches.malformed {
         Fault::MalformedJson
     } else if switches.wrong_answers {
@@ -220,12 +222,8 @@ fn fault(switches: &Switches) -> Fault {
 
 /// What a server of this checkpoint says, but for its lies.
 fn says(called: &Called, manifest: &Value, switches: &Switches) -> Says {
-    let answers = if switches.dead_head {
-        Answers::First
-    } else {
-        let probes = manifest["probes"].as_array().cloned();
-        Answers::Plausible(probes.unwrap_or_default())
-    };
+    let probes = manifest["probes"].as_array().cloned();
+    let answers = Answers::Plausible(probes.unwrap_or_default());
     if switches.no_ready {
         return Says {
             answers,

@@ -18,7 +18,7 @@ pub(crate) struct Switches {
     pub(crate) no_ready: bool,
     /// `wrong-answers`: the least likely option is chosen, of recorded probes too.
     pub(crate) wrong_answers: bool,
-    /// `dead-head`: always the first option with one probability.
+    /// `dead-head`: to a question always the same answer, whatever it is asked of.
     pub(crate) dead_head: bool,
     /// `nan`.
     pub(crate) nan: bool,

@@ -343,6 +343,19 @@ fn repairing_starts_what_was_stopped_and_says_so_once() {
 }
 
 #[test]
+fn fault_14_repairing_makes_what_was_removed_and_says_so_once() {
+    for (replicas, expected) in [(1, "it was gone"), (3, "1 of 3 replicas was gone")] {
+        let mut world = World::serving(&json!({"replicas": replicas}));
+        world.remove_one("v1");
+        world.settle(60);
+        assert_eq!(world.up("v1"), replicas);
+        assert_eq!(world.event_names(), ["Repaired"], "{replicas}");
+        let note = &world.events[0].1;
+        assert!(note.contains(expected), "{note}");
+    }
+}
+
+#[test]
 fn repairing_puts_another_beside_first_where_there_is_room() {
     for (bytes, expected) in [
         (

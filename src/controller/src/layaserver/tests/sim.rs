@@ -762,6 +762,15 @@ impl World {
             .collect()
     }
 
+    /// A person removes a replica.
+    pub(super) fn remove_one(&mut self, model: &str) {
+        let digest = digest(model);
+        let mut servers = self.servers.iter();
+        let of = servers.find(|(_, it)| it.spec.inputs.digest == digest);
+        let key = of.expect("a replica").0.clone();
+        self.servers.remove(&key);
+    }
+
     pub(super) fn up(&self, model: &str) -> usize {
         let digest = digest(model);
         let servers = self.servers.values();
