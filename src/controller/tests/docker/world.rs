@@ -136,7 +136,7 @@ impl World {
         std::fs::write(files.join("decisions.json"), relay_contract().export()).unwrap();
         let laya = variable("RELAY_LAYA_IMAGE");
         let docker = self.back_end();
-        let result = docker.import(&laya, &files, None).await.unwrap();
+        let result = docker.import(&laya, &files, backend::docker::Expected::default()).await.unwrap();
         assert_eq!(result["ok"], true, "{result}");
         let digest = result["digest"].as_str().unwrap();
         let spec = json!({
