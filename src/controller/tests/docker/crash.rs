@@ -93,37 +93,37 @@ async fn taken_back_with_ends(how: How, sample: Option<usize>) {
     matrix(FEWEST_POINTS, sample, AT_ONCE, story).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[ignore = "needs the Docker Engine and the images that `cargo xtask test` makes"]
 async fn fault_09_killed_while_a_model_is_replaced_the_end_is_the_same() {
     replaced_with_ends(How::Killed, Some(SAMPLE)).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[ignore = "needs the Docker Engine and the images that `cargo xtask test` makes"]
 async fn fault_09_killed_while_a_model_is_taken_back_the_end_is_the_same() {
     taken_back_with_ends(How::Killed, Some(SAMPLE)).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[ignore = "needs the Docker Engine and the images that `cargo xtask test` makes"]
 async fn fault_38_told_to_end_while_a_model_is_replaced_the_end_is_the_same() {
     replaced_with_ends(How::Told, Some(SAMPLE)).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[ignore = "needs the Docker Engine and the images that `cargo xtask test` makes; takes minutes"]
 async fn whole_fault_09_killed_at_every_write_while_a_model_is_replaced() {
     replaced_with_ends(How::Killed, None).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[ignore = "needs the Docker Engine and the images that `cargo xtask test` makes; takes minutes"]
 async fn whole_fault_09_killed_at_every_write_while_a_model_is_taken_back() {
     taken_back_with_ends(How::Killed, None).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[ignore = "needs the Docker Engine and the images that `cargo xtask test` makes; takes minutes"]
 async fn whole_fault_38_told_to_end_at_every_write_while_a_model_is_taken_back() {
     taken_back_with_ends(How::Told, None).await;

@@ -103,6 +103,44 @@ impl Wording {
     }
 }
 
+/// A folder on its way to a model.
+struct Publishing {
+    daemon: Daemon,
+    path: PathBuf,
+    name: String,
+    namespace: String,
+    known: Option<LayaModel>,
+    wording: Option<Wording>,
+}
+
+impl Publishing {
+    async fn run(self) -> Result<Published, Refusal> {
+        let Self {
+            daemon,
+            path,
+            name,
+            namespace,
+            known,
+            wording,
+        } = self;
+        let models: Api<LayaModel> = Api::namespaced(daemon.0.client.clone(), &namespace);
+        // Until an object names it, a prune would take it.
+        let _unpruned = daemon.0.models.lock().await;
+        let known_digest = known.as_ref().and_then(digest_of);
+        let folder = Folder {
+            path: &path,
+            digest: known_digest.as_deref(),
+            name: &name,
+        };
+        let published = publish(&daemon, folder, wording).await?;
+        match known {
+            Some(known) => agree(&models, &known, &published).await?,
+            None => make(&models, &name, &namespace, &published).await?,
+        }
+        Ok(published)
+    }
+}
+
 pub(super) async fn import(State(daemon): State<Daemon>, body: Bytes) -> Answer {
     let Import {
         name,
@@ -122,19 +160,20 @@ pub(super) async fn import(State(daemon): State<Daemon>, body: Bytes) -> Answer 
     let known = models.get_opt(&name).await?;
     let (digest, wording) = match (&path, known) {
         (Some(path), known) => {
-            // Until an object names it, a prune would take it.
-            let _unpruned = daemon.0.models.lock().await;
-            let known_digest = known.as_ref().and_then(digest_of);
-            let folder = Folder {
-                path,
-                digest: known_digest.as_deref(),
-                name: &name,
+            let publishing = Publishing {
+                daemon: daemon.clone(),
+                path: path.clone(),
+                name: name.clone(),
+                namespace: namespace.clone(),
+                known,
+                wording,
             };
-            let published = publish(&daemon, folder, wording).await?;
-            match known {
-                Some(known) => agree(&models, &known, &published).await?,
-                None => make(&models, &name, &namespace, &published).await?,
-            }
+            // It goes on, and no prune comes between, when whoever asked goes away.
+            let done = tokio::spawn(async move { Box::pin(publishing.run()).await });
+            let published = done.await.map_err(|error| {
+                let message = format!("the import ended early: {error}");
+                Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
+            })??;
             (published.digest, published.wording)
         }
         (None, Some(known)) => {

@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use api::group::Kind;
 use api::kinds::{LayaModel, LayaServer};
 use axum::extract::State;
-use backend::{ModelsView, StoredModel};
+use backend::{ModelsView, Owner, ServerSeen, StoredModel};
 use bytes::Bytes;
 use controller::layamodel::manifest_digest;
 use http::StatusCode;
@@ -17,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::Daemon;
 use super::answer::{Answer, Refusal, json_answer, parse};
+use crate::engine::LocalEngine;
 
 /// Body of the call.
 #[derive(Debug, Default, Deserialize)]
@@ -31,18 +33,24 @@ struct Prune {
 }
 
 pub(super) async fn prune(State(daemon): State<Daemon>, body: Bytes) -> Answer {
-    let Prune { dry_run, delete } = parse(&body)?;
+    let asked = parse(&body)?;
+    // It goes on, and holds the lock, when whoever asked goes away: its container does too.
+    let done = tokio::spawn(async move { Box::pin(judge_and_delete(&daemon, asked)).await });
+    done.await.map_err(|error| {
+        let message = format!("the prune ended early: {error}");
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
+    })?
+}
+
+async fn judge_and_delete(daemon: &Daemon, asked: Prune) -> Answer {
+    let Prune { dry_run, delete } = asked;
     let engine = daemon.engine()?;
     // No import may publish between the look, the list and the end.
     let _still = daemon.0.models.lock().await;
     let lying = Box::pin(engine.look_at_models()).await?;
     // Read after what lies there: what is published meanwhile is not in the list and stays.
-    let client = &daemon.0.client;
-    let models: Api<LayaModel> = Api::all(client.clone());
-    let servers: Api<LayaServer> = Api::all(client.clone());
-    let models = models.list(&ListParams::default()).await?.items;
-    let servers = servers.list(&ListParams::default()).await?.items;
-    let judged = judge(&lying, &named(&models, &servers)?, delete.as_deref());
+    let named = Box::pin(who_names(daemon, engine)).await?;
+    let judged = judge(&lying, &named, delete.as_deref());
     if dry_run {
         return Ok(json_answer(StatusCode::OK, &judged.said(&lying)));
     }
@@ -62,6 +70,50 @@ pub(super) async fn prune(State(daemon): State<Daemon>, body: Bytes) -> Answer {
         "checkpoints that nothing names were deleted"
     );
     Ok(json_answer(StatusCode::OK, &result))
+}
+
+/// Digests that an object names or a server on the engine has, each with who does. The engine is asked too: what a lost
+/// store knew runs on, and nothing else says which files it reads.
+async fn who_names(
+    daemon: &Daemon,
+    engine: &LocalEngine,
+) -> Result<BTreeMap<String, String>, Refusal> {
+    let client = &daemon.0.client;
+    let models: Api<LayaModel> = Api::all(client.clone());
+    let servers: Api<LayaServer> = Api::all(client.clone());
+    let models = models.list(&ListParams::default()).await?.items;
+    let servers = servers.list(&ListParams::default()).await?.items;
+    let mut by = named(&models, &servers)?;
+    for owner in engine.parts.backend.owners().await? {
+        if owner.kind == Kind::LayaServer {
+            let seen = engine.observe_servers(&owner).await?;
+            name_those_of(&owner, &seen, &mut by)?;
+        }
+    }
+    Ok(by)
+}
+
+/// Adds what the replicas of an owner have.
+fn name_those_of(
+    owner: &Owner,
+    seen: &[ServerSeen],
+    by: &mut BTreeMap<String, String>,
+) -> Result<(), Refusal> {
+    let Owner {
+        namespace, name, ..
+    } = owner;
+    for server in seen {
+        let Some(inputs) = &server.inputs else {
+            let message = format!(
+                "a container of LayaServer {namespace}/{name} does not say which files it has, so nothing is deleted. Delete \
+                 the container, or the server"
+            );
+            return Err(Refusal::new(StatusCode::CONFLICT, "Conflict", message));
+        };
+        by.entry(inputs.digest.clone())
+            .or_insert_with(|| format!("a container of LayaServer {namespace}/{name}"));
+    }
+    Ok(())
 }
 
 /// What becomes of what lies in the volume.
