@@ -4,6 +4,7 @@
 
 use std::io;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -116,17 +117,31 @@ async fn pass(servers: &Servers, path: &'static str, request: Request) -> Respon
         body,
     };
     let id = head.extensions.get::<RequestId>();
-    let table = servers.table();
     // What the caller said and the router does not go by is the server's to judge.
     let says_otherwise = is_ours && call.headers.contains_key(&DEADLINE_MS);
-    let passing = Passing {
+    let mut passing = Passing {
         call,
         began,
         deadline,
         is_ours,
         says_otherwise,
     };
-    passing.to(&table, id.map_or("", RequestId::as_str)).await
+    let id = id.map_or("", RequestId::as_str);
+    let table = servers.table();
+    match passing.to(&table, id).await {
+        Ok(response) => response,
+        Err(unanswered) if unanswered.was_asked => unanswered.refusal,
+        // Nobody of the table it began with takes requests any more: what it waited for, its servers have been left for
+        // others meanwhile. It was never asked, so it may have the table of now.
+        Err(unanswered) => {
+            let now = servers.table();
+            if Arc::ptr_eq(&table, &now) {
+                return unanswered.refusal;
+            }
+            let again = passing.to(&now, id).await;
+            again.unwrap_or_else(|unanswered| unanswered.refusal)
+        }
+    }
 }
 
 /// The deadline of a call, and whether the router set it. A header that is no number is left to the server to refuse.
@@ -195,9 +210,16 @@ enum Lost {
     Draining(Response),
 }
 
+/// No server of a table has answered.
+struct Unanswered {
+    refusal: Response,
+    /// Whether one was asked that does not drain.
+    was_asked: bool,
+}
+
 impl Passing {
     /// Asks the server of this request, and one other of the same contract if that is lost before it answers.
-    async fn to(mut self, table: &Table, id: &str) -> Response {
+    async fn to(&mut self, table: &Table, id: &str) -> Result<Response, Unanswered> {
         let mut refusal = none_serves();
         let mut first: Option<Option<String>> = None;
         let mut tries = 0;
@@ -224,13 +246,15 @@ impl Passing {
             };
             first.get_or_insert_with(|| serves.known_contract.clone());
             let mut rest = order.iter().skip(at + 1);
-            let until = if tries == 0 && rest.any(|next| stands_in(next, &serves, now)) {
+            // Many states at once take their time on any server.
+            let is_one = self.call.path == SYSTEM_ONE;
+            let until = if is_one && tries == 0 && rest.any(|next| stands_in(next, &serves, now)) {
                 first_try_ends(self.began, self.deadline, now)
             } else {
                 self.deadline
             };
             match self.once(admitted, &serves, table, until).await {
-                Ok(response) => return response,
+                Ok(response) => return Ok(response),
                 Err(Lost::Draining(response)) => refusal = response,
                 Err(Lost::Elsewhere(response)) => {
                     refusal = response;
@@ -241,7 +265,10 @@ impl Passing {
                 break;
             }
         }
-        refusal
+        Err(Unanswered {
+            refusal,
+            was_asked: tries > 0,
+        })
     }
 
     async fn once(
@@ -256,10 +283,12 @@ impl Passing {
             self.call.headers.insert(DEADLINE_MS, left);
         }
         let server = admitted.server().clone();
+        // Cut short for the sake of another server, or by the caller, being late says nothing.
+        let is_late = self.is_ours && until == self.deadline;
         let response = match server.line.send(&self.call, until).await {
             Ok(response) => response,
             Err(CallError::Deadline) => {
-                if self.is_ours {
+                if is_late {
                     admitted.failed(Ended::TimedOut, Weight::Whole);
                 }
                 return Err(Lost::Elsewhere(expired()));
@@ -286,7 +315,7 @@ impl Passing {
                 | StatusCode::GATEWAY_TIMEOUT
         );
         let later = wants_later(status.as_u16(), response.headers());
-        match said(status, later, self.is_ours && !self.says_otherwise) {
+        match said(status, later, is_late && !self.says_otherwise) {
             _ if drains => admitted.drained(),
             Said::Works => admitted.succeeded(),
             Said::Failed(ended, weight) => admitted.failed(ended, weight),

@@ -244,6 +244,36 @@ async fn roll_out(behind: &Behind, until: Instant) -> usize {
     rollouts
 }
 
+#[tokio::test]
+async fn a_call_whose_servers_all_drain_by_then_goes_to_those_of_now() {
+    let (old, new) = (
+        FakeLaya::start(Says::relay()).await,
+        FakeLaya::start(Says::relay()).await,
+    );
+    let behind = followed(vec![of("old", 0, 100, Champion, &old)], 5).await;
+    let app = behind.app().await;
+    // It takes the table of its beginning, and waits for a server that says only later that it drains.
+    old.fail(Fault::DrainingAfter(Duration::from_millis(300)));
+    let asking = tokio::spawn(async move {
+        let request = Request::post("/v1/systemone")
+            .header("content-type", "application/json")
+            .body(Body::from(r#"{"state":"x","questions":{}}"#))
+            .unwrap();
+        app.oneshot(request).await.unwrap()
+    });
+    crate::until("it was asked", || old.calls() > 0).await;
+    let table = vec![of("new", 0, 100, Champion, &new)];
+    behind
+        .servers
+        .switch(table, generation(2), WAIT)
+        .await
+        .unwrap();
+    let response = asking.await.unwrap();
+    assert_eq!(response.status(), 200);
+    let version = &response.headers()["x-relay-model-version"];
+    assert_eq!(version, "new");
+}
+
 /// The bar of control-plane 19, for as long as there is time in CI.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rollouts_under_load_lose_nothing() {

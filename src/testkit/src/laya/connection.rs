@@ -200,7 +200,10 @@ async fn decide(
             )
             .await?;
         }
-        Fault::Draining => {
+        Fault::Draining | Fault::DrainingAfter(_) => {
+            if let Fault::DrainingAfter(after) = fault {
+                tokio::time::sleep(*after).await;
+            }
             let wait = [("retry-after", "1".to_owned())];
             reply(stream, 503, &wait, br#"{"detail":"server is draining"}"#).await?;
         }

@@ -46,6 +46,8 @@ pub enum Fault {
     Status(u16, Option<u32>),
     /// It drains: 503 as Laya says it, for what is new.
     Draining,
+    /// The same, said so long after it was asked.
+    DrainingAfter(Duration),
     /// Choices are answered with their last option instead of their first: valid, and other labels.
     LastOption,
     /// The connection is reset once the request was read.
