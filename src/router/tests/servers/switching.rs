@@ -271,7 +271,7 @@ async fn a_call_whose_servers_all_drain_by_then_goes_to_those_of_now() {
     let response = asking.await.unwrap();
     assert_eq!(response.status(), 200);
     let version = &response.headers()["x-relay-model-version"];
-    assert_eq!(version, "new");
+    assert_eq!(version, "model-new");
 }
 
 /// The bar of control-plane 19, for as long as there is time in CI.
