@@ -48,13 +48,12 @@ class Engine:
                                 RELAY_ENGINE_SUBNET="172.31.249.1/24")
         self.environment.pop("DOCKER_HOST", None)
         self.host = self.call("start")
+        source = os.environ.get("DOCKER_HOST") or subprocess.run(
+            [ENGINE, "start"], capture_output=True, text=True, check=True).stdout.strip()
         for image in images:
-            if subprocess.run(self.line("image", "inspect", image), capture_output=True).returncode != 0:
-                source = os.environ.get("DOCKER_HOST") or subprocess.run(
-                    [ENGINE, "start"], capture_output=True, text=True, check=True).stdout.strip()
-                saved = subprocess.Popen(["docker", "--host", source, "save", image], stdout=subprocess.PIPE)
-                subprocess.run(self.line("load"), stdin=saved.stdout, check=True, capture_output=True)
-                saved.wait()
+            saved = subprocess.Popen(["docker", "--host", source, "save", image], stdout=subprocess.PIPE)
+            subprocess.run(self.line("load"), stdin=saved.stdout, check=True, capture_output=True)
+            saved.wait()
 
     def call(self, word):
         return subprocess.run([ENGINE, word], env=self.environment, capture_output=True, text=True, check=True).stdout.strip()
