@@ -16,7 +16,7 @@ use super::action::Action;
 use super::documents::{Holds, ServerDocuments, document, log_document};
 use super::observation::{Checked, Observation};
 use super::observe::{self, FactAges};
-use super::{failed, inputs, plan};
+use super::{failed, inputs, kept_log, plan};
 use crate::clock::{Clock, Now};
 use crate::failure::Failure;
 use crate::own_addresses::OwnAddresses;
@@ -174,15 +174,22 @@ impl LayaServers {
             .await
         {
             Ok(text) => tail(&text, MAX_TAIL_BYTES),
-            Err(error) if error.is_blind() => return Err(error.into()),
-            // It is gone, or its log driver keeps nothing that can be read.
+            Err(error) if kept_log::comes_back(&error) => return Err(error.into()),
+            // It is gone, its log driver keeps nothing that can be read, or the engine does not let us: what was seen of it is
+            // kept, and what waits for the log goes on.
             Err(error) => {
                 tracing::warn!(%error, revision, "the log of what was taken back cannot be read");
                 seen.to_owned()
             }
         };
         let document = log_document(object, revision, log);
-        self.store(object, &document, Holds::ItsLog).await
+        match self.store(object, &document, Holds::ItsLog).await {
+            Err(failure) if kept_log::is_given_up(&failure) => {
+                tracing::warn!(%failure, revision, "the log of what was taken back is not kept");
+                Ok(())
+            }
+            stored => stored,
+        }
     }
 
     /// Stores a document of a revision, and knows it before the watch tells of it.
