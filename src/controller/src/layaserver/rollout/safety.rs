@@ -4,12 +4,13 @@
 use api::kinds::laya_server::CanaryLimits;
 use api::kinds::laya_server::{RolloutKind, RolloutState, Version};
 use api::reason::Reason;
+use backend::RunState;
 
 use super::super::advice;
 use super::super::available;
 use super::super::facts::Facts;
 use super::super::probed::{self, Found, Patience};
-use super::super::replicas::{Refusal, Replica, Replicas};
+use super::super::replicas::{DAMAGED, Refusal, Replica, Replicas};
 use super::super::restarts;
 use super::super::traffic;
 use super::super::view::{Because, Draft, View};
@@ -91,7 +92,7 @@ fn own_fault(
 ) -> Option<Because> {
     replicas.iter().find_map(|replica| {
         let restarts = replica.seen.restarts;
-        if replica.lives() && restarts >= MAX_RESTARTS {
+        if ends_too_often(replica.seen.state, restarts, replica.seen.exit_code) {
             return Some(ended(replica, &format!("{restarts} times")));
         }
         if replica.is_down() && replica.crashed() && !is_left_over(draft, replica) {
@@ -105,6 +106,17 @@ fn own_fault(
         };
         own.then(|| Because::new(waiting.reason, waiting.message.clone()))
     })
+}
+
+/// Whether a replica that the engine starts again by itself was started again often enough. Why one refused its checkpoint is
+/// read from its log while it does not run, so one that is seen between two such ends has longer.
+fn ends_too_often(state: RunState, restarts: u32, exit_code: Option<i32>) -> bool {
+    let enough = match state {
+        RunState::Running if exit_code == Some(DAMAGED) => 2 * MAX_RESTARTS,
+        RunState::Running | RunState::Restarting => MAX_RESTARTS,
+        _ => return false,
+    };
+    restarts >= enough
 }
 
 /// A replica says of itself that it must not serve: it never will, so nobody waits for its deadline.
@@ -277,4 +289,29 @@ fn died(view: &View<'_>, draft: &Draft, replicas: &Replicas<'_>) -> Option<Becau
 
 fn ended_in_bake(replica: &Replica<'_>) -> Because {
     ended(replica, "soon after it was promoted")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_refuses_its_checkpoint_is_judged_while_its_log_can_be_read() {
+        use RunState::{Exited, Restarting, Running, Stopping};
+        for (state, restarts, exit_code, expected) in [
+            (Running, 2, Some(1), false),
+            (Running, 3, Some(1), true),
+            (Running, 3, None, true),
+            (Running, 3, Some(DAMAGED), false),
+            (Running, 5, Some(DAMAGED), false),
+            (Running, 6, Some(DAMAGED), true),
+            (Restarting, 2, Some(DAMAGED), false),
+            (Restarting, 3, Some(DAMAGED), true),
+            (Stopping, 9, Some(1), false),
+            (Exited, 9, Some(1), false),
+        ] {
+            let found = ends_too_often(state, restarts, exit_code);
+            assert_eq!(found, expected, "{state:?} {restarts} {exit_code:?}");
+        }
+    }
 }
