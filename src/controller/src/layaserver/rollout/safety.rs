@@ -93,10 +93,10 @@ fn own_fault(
     replicas.iter().find_map(|replica| {
         let restarts = replica.seen.restarts;
         if ends_too_often(replica.seen.state, restarts, replica.seen.exit_code) {
-            return Some(ended(replica, &format!("{restarts} times")));
+            return Some(ended(view, replica, &format!("{restarts} times")));
         }
         if replica.is_down() && replica.crashed() && !is_left_over(draft, replica) {
-            return Some(ended(replica, "and was not started again"));
+            return Some(ended(view, replica, "and was not started again"));
         }
         let waiting = replica.seen.waiting.as_ref()?;
         let own = match waiting.reason {
@@ -149,15 +149,20 @@ pub(super) fn is_left_over(draft: &Draft, replica: &Replica<'_>) -> bool {
     replica.is_down() && replica.crashed() && before
 }
 
-fn ended(replica: &Replica<'_>, how: &str) -> Because {
+fn ended(view: &View<'_>, replica: &Replica<'_>, how: &str) -> Because {
     let reason = replica.crash_reason();
     let code = replica.seen.exit_code;
     let code = code.map_or_else(String::new, |code| format!(" with code {code}"));
     if let Some(Refusal { reason, said }) = replica.refusal() {
         let said = said.map_or_else(String::new, |said| format!(": {said}"));
         let advice = match reason {
-            Reason::BadCheckpoint => "Publish the checkpoint again, or serve another one",
-            _ => "Run relayctl rollout retry once its model is repaired",
+            Reason::BadCheckpoint => {
+                "Publish the checkpoint again, or serve another one".to_owned()
+            }
+            _ => {
+                let retry = advice::command(view.object, "rollout retry");
+                format!("Run {retry} once its model is repaired")
+            }
         };
         let message =
             format!("a replica ended {how}{code}: it refuses its checkpoint{said}. {advice}");
@@ -275,20 +280,20 @@ fn died(view: &View<'_>, draft: &Draft, replicas: &Replicas<'_>) -> Option<Becau
     });
     let alone = replicas.maybe_ready() == 0;
     match ended {
-        Some(replica) if alone => Some(ended_in_bake(replica)),
+        Some(replica) if alone => Some(ended_in_bake(view, replica)),
         _ if restarts::is_loop(view, draft) => {
             let last = replicas.iter().max_by_key(|replica| replica.seen.restarts);
             Some(last.map_or_else(
                 || Because::new(Reason::CrashLoop, "its replicas ended again and again"),
-                ended_in_bake,
+                |last| ended_in_bake(view, last),
             ))
         }
         _ => None,
     }
 }
 
-fn ended_in_bake(replica: &Replica<'_>) -> Because {
-    ended(replica, "soon after it was promoted")
+fn ended_in_bake(view: &View<'_>, replica: &Replica<'_>) -> Because {
+    ended(view, replica, "soon after it was promoted")
 }
 
 #[cfg(test)]
