@@ -153,7 +153,15 @@ impl LayaServers {
         inputs: &backend::RevisionInputs,
     ) -> Result<(), Failure> {
         let document = document(object, inputs);
-        self.store(object, &document, Holds::ItsRevision).await
+        let stored = self.store(object, &document, Holds::ItsRevision).await;
+        if let Err(Failure::NameTaken { .. }) = &stored {
+            let uid = object.uid().unwrap_or_default();
+            let boot = self.parts.clock.now().boot;
+            self.parts
+                .documents
+                .found_taken(&uid, &inputs.revision(), boot);
+        }
+        stored
     }
 
     async fn store_log(
@@ -248,7 +256,7 @@ impl Reconciler for LayaServers {
         &status.conditions
     }
 
-    fn check(&self, object: &LayaServer, _now: &Now) -> Checked {
+    fn check(&self, object: &LayaServer, now: &Now) -> Checked {
         let Self { parts, .. } = self;
         let namespace = object.namespace().unwrap_or_default();
         let runs = parts.runs.state();
@@ -270,6 +278,7 @@ impl Reconciler for LayaServers {
             documents: revisions.inputs,
             document_uids: revisions.uids,
             logs: revisions.logs,
+            taken: parts.documents.taken(&uid, now.boot),
             own_address: external.and_then(|it| parts.own_addresses.meant_by(&it.url)),
         }
     }
@@ -338,6 +347,7 @@ impl Reconciler for LayaServers {
     fn forget(&self, uid: &str) {
         self.parts.prober.forget(uid);
         self.ages.forget(uid);
+        self.parts.documents.forget(uid);
     }
 }
 

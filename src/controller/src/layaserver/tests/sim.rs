@@ -101,6 +101,8 @@ pub(super) struct World {
     pub(super) documents: BTreeMap<String, backend::RevisionInputs>,
     /// Revisions whose log is kept.
     pub(super) logs: BTreeSet<String>,
+    /// Revisions whose document's name something else has.
+    pub(super) taken: BTreeSet<String>,
     /// Whether no log can be kept: something else has the name.
     pub(super) keeps_no_log: bool,
     pub(super) images: BTreeMap<String, ImageState>,
@@ -179,6 +181,7 @@ impl World {
             behaviours: BTreeMap::new(),
             documents: BTreeMap::new(),
             logs: BTreeSet::new(),
+            taken: BTreeSet::new(),
             keeps_no_log: false,
             images: BTreeMap::new(),
             servers: BTreeMap::new(),
@@ -260,6 +263,7 @@ impl World {
                 .iter()
                 .map(|it| (it.clone(), format!("uid-{it}-log")))
                 .collect(),
+            taken: self.taken.clone(),
             own_address: self.own_address,
         }
     }
