@@ -85,11 +85,16 @@ pub enum ProbeFailure {
 
 impl ProbeFailure {
     /// What it comes to in a word: those that a LayaServer has for wrong answers (control-plane 3), since whoever watches
-    /// servers judges by the same questions.
+    /// servers judges by the same questions; and one that is no judgement, where the engine could not compute an answer.
     #[must_use]
     pub const fn finding(&self) -> &'static str {
         match self {
             Self::DeadHead(_) => "DeadHead",
+            // The engine failed, not what it computes with: a program that is put right may serve the same checkpoint.
+            Self::NoAnswer {
+                source: PredictError::Run(_),
+                ..
+            } => "NoAnswer",
             Self::NoAnswer { .. } | Self::Shape { .. } => "MalformedAnswers",
             Self::Questions(_)
             | Self::Unexpected { .. }
@@ -269,6 +274,22 @@ mod tests {
     use crate::checkpoint::{LoadOptions, Manifest, Probe};
     use crate::golden_tests::{engines, golden};
     use crate::predict::predict;
+
+    #[test]
+    fn an_engine_that_cannot_compute_judges_no_checkpoint() {
+        let no_answer = |source| ProbeFailure::NoAnswer { probe: 0, source };
+        let run = crate::engine::RunError::EmptyRow { row: 0 };
+        for (failure, finding) in [
+            (no_answer(PredictError::Run(run)), "NoAnswer"),
+            (
+                no_answer(PredictError::NotFinite { question: 0 }),
+                "MalformedAnswers",
+            ),
+            (ProbeFailure::Unstable(0), "WrongAnswers"),
+        ] {
+            assert_eq!(failure.finding(), finding, "{failure}");
+        }
+    }
 
     #[test]
     fn the_tiny_checkpoint_passes_and_a_wrong_record_does_not() {

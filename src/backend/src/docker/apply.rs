@@ -117,11 +117,10 @@ impl Docker {
             RunState::Running | RunState::Restarting => Ok(()),
             // Its end is seen first.
             RunState::Stopping => Ok(()),
-            // One that does not run is made from what is wanted now: without a GPU, perhaps, that it could not get.
+            // One that does not run is made from what is wanted now: without a GPU, perhaps, that it could not get. It never
+            // waits for a check: it may be what a rollout goes back to.
             RunState::Created | RunState::Exited => {
-                let Some(server) = self.on_device(owner, server).await? else {
-                    return Ok(());
-                };
+                let server = self.on_device_as_before(server, had_gpu(&seen)).await?;
                 let wanted = renderer.server(owner, &server, ordinal);
                 if map::outdated(&seen, &wanted) {
                     return self.replace(owner, &server, ordinal, &seen).await;
@@ -170,8 +169,7 @@ impl Docker {
         seen: &Seen,
     ) -> Result<(), BackendError> {
         let inner = &self.inner;
-        let had_gpu = seen.made_from().is_some_and(|spec| spec.wants_gpu);
-        let server = self.on_device_as_before(server, had_gpu).await?;
+        let server = self.on_device_as_before(server, had_gpu(seen)).await?;
         let body = inner.renderer().server(owner, &server, ordinal);
         let name = seen.name().to_owned();
         if seen.state() == RunState::Running {
@@ -243,6 +241,11 @@ impl Docker {
             inner.hint(Hint::Owner(owner));
         });
     }
+}
+
+/// Whether a replica was made with a GPU.
+fn had_gpu(seen: &Seen) -> bool {
+    seen.made_from().is_some_and(|spec| spec.wants_gpu)
 }
 
 impl Inner {

@@ -32,6 +32,8 @@ const WAITED_FOR: Duration = Duration::from_secs(5);
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
 /// Between two looks at a check that runs.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How long an action waits that finds a check of somebody else under way.
+const SECOND_WAITS: Duration = Duration::from_secs(1);
 /// Bytes of output of a check.
 const OUTPUT_BYTES: usize = 16 << 10;
 /// The code of a task that found no device (control-plane 13).
@@ -96,6 +98,20 @@ enum Render {
     WithGpu,
     /// A check tells.
     AfterCheck,
+    /// The last check told nothing.
+    Untold,
+}
+
+impl Render {
+    /// Whether one that takes the place of another, or is that other started again, gets a GPU beyond what was asked for.
+    const fn grants(self, had_gpu: bool) -> bool {
+        match self {
+            Self::AsAsked => false,
+            Self::WithGpu => true,
+            // Nobody knows better: it keeps what it had.
+            Self::AfterCheck | Self::Untold => had_gpu,
+        }
+    }
 }
 
 fn decide(device: Device, wants_gpu: bool, signs: bool, last: Option<Checked>) -> Render {
@@ -104,7 +120,8 @@ fn decide(device: Device, wants_gpu: bool, signs: bool, last: Option<Checked>) -
     }
     match last {
         Some(Checked::Present { .. }) => Render::WithGpu,
-        Some(Checked::Absent | Checked::Untold) => Render::AsAsked,
+        Some(Checked::Absent) => Render::AsAsked,
+        Some(Checked::Untold) => Render::Untold,
         None if signs => Render::AfterCheck,
         None => Render::AsAsked,
     }
@@ -158,23 +175,23 @@ impl Docker {
             render = self.render_of(server).await?;
         }
         Ok(match render {
-            Render::AsAsked => Some(Cow::Borrowed(server)),
+            Render::AsAsked | Render::Untold => Some(Cow::Borrowed(server)),
             Render::WithGpu => Some(Cow::Owned(with_gpu(server))),
             Render::AfterCheck => None,
         })
     }
 
-    /// A server that takes the place of one that had a GPU, or had none: nothing waits for a check, and what the last one
-    /// does not tell stays as it was.
+    /// A server that takes the place of one that had a GPU, or had none, or is that one started again: nothing waits for a
+    /// check, and what the last one does not tell stays as it was.
     pub(super) async fn on_device_as_before<'a>(
         &self,
         server: &'a ServerSpec,
         had_gpu: bool,
     ) -> Result<Cow<'a, ServerSpec>, BackendError> {
-        Ok(match self.render_of(server).await? {
-            Render::WithGpu => Cow::Owned(with_gpu(server)),
-            Render::AfterCheck if had_gpu => Cow::Owned(with_gpu(server)),
-            Render::AsAsked | Render::AfterCheck => Cow::Borrowed(server),
+        Ok(if self.render_of(server).await?.grants(had_gpu) {
+            Cow::Owned(with_gpu(server))
+        } else {
+            Cow::Borrowed(server)
         })
     }
 
@@ -188,6 +205,8 @@ impl Docker {
     /// Makes a check in the background, unless one is under way, and waits a little for its end.
     async fn check_gpu(&self, owner: &Owner, server: &ServerSpec) {
         let Some(mine) = self.inner.memory.take(CHECK) else {
+            // The pass of whoever comes second ends with something done, so the next one follows at once.
+            sleep(SECOND_WAITS).await;
             return;
         };
         let inner = self.inner.clone();
@@ -363,7 +382,7 @@ mod tests {
 
     #[test]
     fn who_gets_a_gpu() {
-        use Render::{AfterCheck, AsAsked, WithGpu};
+        use Render::{AfterCheck, AsAsked, Untold, WithGpu};
         let (absent, present, untold) =
             (Some(Checked::Absent), Some(PRESENT), Some(Checked::Untold));
         let cases = [
@@ -378,7 +397,7 @@ mod tests {
             ("auto, no sign", Device::Auto, false, false, None, AsAsked),
             ("auto, passed", Device::Auto, false, true, present, WithGpu),
             ("auto, failed", Device::Auto, false, true, absent, AsAsked),
-            ("auto, not told", Device::Auto, false, true, untold, AsAsked),
+            ("auto, not told", Device::Auto, false, true, untold, Untold),
             (
                 "auto, asked with one",
                 Device::Auto,
@@ -392,6 +411,23 @@ mod tests {
         ];
         for (name, device, wants, signs, last, expected) in cases {
             assert_eq!(decide(device, wants, signs, last), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_takes_the_place_of_another_keeps_what_no_check_tells() {
+        use Render::{AfterCheck, AsAsked, Untold, WithGpu};
+        for (render, had_gpu, expected) in [
+            (AsAsked, true, false),
+            (AsAsked, false, false),
+            (WithGpu, true, true),
+            (WithGpu, false, true),
+            (AfterCheck, true, true),
+            (AfterCheck, false, false),
+            (Untold, true, true),
+            (Untold, false, false),
+        ] {
+            assert_eq!(render.grants(had_gpu), expected, "{render:?} {had_gpu}");
         }
     }
 }

@@ -125,10 +125,8 @@ impl LayaModels {
             if let Some(recorded) = found.recorded {
                 let name = recorded.document_name();
                 let document = self.document(model, &name).await?;
-                match document.map(|document| recorded.compare(&document)) {
-                    Some(Holds::Same) => stored.push(name),
-                    Some(Holds::SomethingElse) => return Err(name_taken(&name)),
-                    Some(Holds::Before) | None => {}
+                if is_settled(document.map(|document| recorded.compare(&document))) {
+                    stored.push(name);
                 }
             }
         }
@@ -199,7 +197,13 @@ impl LayaModels {
         if let Some(known) = self.document(model, &name).await? {
             match recorded.compare(&known) {
                 Holds::Same => return Ok(()),
-                Holds::SomethingElse => return Err(name_taken(&name)),
+                Holds::SomethingElse => {
+                    tracing::warn!(
+                        document = name,
+                        "what a checkpoint must answer is not stored, since something else has the name; its servers are asked the built-in questions"
+                    );
+                    return Ok(());
+                }
                 Holds::Before => {
                     let uid = known.uid().unwrap_or_default();
                     stored::delete(&documents, &name, &uid).await?;
@@ -232,6 +236,15 @@ impl LayaModels {
 impl std::fmt::Debug for LayaModels {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LayaModels").finish_non_exhaustive()
+    }
+}
+
+/// Whether nothing of recorded probes is to be stored any more: they are there, or something else has their name for good,
+/// which costs a model only that its servers are asked the built-in questions.
+const fn is_settled(document: Option<Holds>) -> bool {
+    match document {
+        Some(Holds::Same | Holds::SomethingElse) => true,
+        Some(Holds::Before) | None => false,
     }
 }
 
@@ -304,7 +317,10 @@ impl Reconciler for LayaModels {
         let mut unbound_long = false;
         if let Ok(engine) = &engine {
             self.count(&uid, engine);
-            documents = self.stored(object, &engine.tasks).await?;
+            // One that goes needs none, and what has their names must not hold it.
+            if object.metadata.deletion_timestamp.is_none() {
+                documents = self.stored(object, &engine.tasks).await?;
+            }
             let unbound = engine
                 .volume(wanted.role())
                 .is_some_and(|volume| !volume.bound);

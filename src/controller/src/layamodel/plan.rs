@@ -35,7 +35,7 @@ const GRACE_SECONDS: u32 = 10;
 pub struct Observation {
     /// What the engine shows, or why nothing is known.
     pub engine: Result<Observed, BackendError>,
-    /// Documents of wordings and recorded probes that were looked for and are there, by name.
+    /// Documents of wordings and recorded probes that were looked for and need not be stored, by name.
     pub documents: Vec<String>,
     /// Whether the volume has not been bound for so long that it is said.
     pub unbound_long: bool,

@@ -440,6 +440,12 @@ fn stalled(view: &View<'_>, draft: &Draft, wished: &Wished<'_>) -> Option<Said> 
         );
     }
     let taken = available::stranger(view).filter(|because| because.reason == Reason::NameTaken);
+    // Of a container, else of a document.
+    let document = draft
+        .waits
+        .as_ref()
+        .filter(|because| because.reason == Reason::NameTaken && !view.checked.taken.is_empty());
+    let taken = taken.or_else(|| document.cloned());
     taken.and_then(|because| yes(Reason::NameTaken, because.message))
 }
 

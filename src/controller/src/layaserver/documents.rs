@@ -4,8 +4,9 @@
 //! something else is told from a right one and is not used.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use api::field_manager;
 use api::group::Kind;
@@ -29,6 +30,10 @@ use crate::queue::Key;
 use crate::recorded::{self, Recorded};
 use crate::stored;
 use crate::wording;
+
+/// How long a name that something else has is not tried again. Nobody tells when it is free: what has it need not be watched.
+/// Longer than a pass that failed over it is followed by none, so that the next one gets to everything else.
+const TAKEN_FOR: Duration = Duration::from_secs(900);
 
 /// A stored document, read.
 #[derive(Debug, Clone)]
@@ -179,6 +184,8 @@ struct Index {
     /// By uid of the document, with its namespace: nothing in them proves that they are of their checkpoint, so they hold
     /// where they were stored and nowhere else.
     recorded: HashMap<String, (String, Recorded)>,
+    /// Revisions whose document's name something else has, and when that was found (since boot), by uid of the server.
+    taken: HashMap<String, BTreeMap<String, Duration>>,
 }
 
 #[derive(Debug)]
@@ -302,6 +309,30 @@ impl ServerDocuments {
         revisions
     }
 
+    /// Something else has the name of the document of this revision.
+    pub fn found_taken(&self, server_uid: &str, revision: &str, boot: Duration) {
+        let mut index = self.lock();
+        let taken = index.taken.entry(server_uid.to_owned()).or_default();
+        taken.retain(|_, found| is_fresh(*found, boot));
+        taken.insert(revision.to_owned(), boot);
+    }
+
+    /// Revisions of which that was found lately; the others are tried again.
+    #[must_use]
+    pub fn taken(&self, server_uid: &str, boot: Duration) -> BTreeSet<String> {
+        let index = self.lock();
+        let taken = index.taken.get(server_uid).into_iter().flatten();
+        taken
+            .filter(|(_, found)| is_fresh(**found, boot))
+            .map(|(revision, _)| revision.clone())
+            .collect()
+    }
+
+    /// The server is gone.
+    pub fn forget(&self, server_uid: &str) {
+        self.lock().taken.remove(server_uid);
+    }
+
     /// The questions of a contract: ours, or those of a stored wording.
     #[must_use]
     pub fn questions(&self, contract: &str) -> Option<Arc<QuestionSet>> {
@@ -328,6 +359,10 @@ impl ServerDocuments {
         // Each change is one insertion or removal.
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_fresh(found: Duration, boot: Duration) -> bool {
+    boot.saturating_sub(found) < TAKEN_FOR
 }
 
 /// Whether a document holds what its name says.

@@ -2,6 +2,7 @@
 //! anything is deleted, and an event carries as much of its end as fits. Pure.
 
 use api::event::MAX_NOTE_BYTES;
+use backend::BackendError;
 use backend::task_protocol::tail;
 
 use super::action::Action;
@@ -10,6 +11,7 @@ use super::facts::Facts;
 use super::replicas::{Replica, Replicas};
 use super::view::{Draft, View};
 use crate::events::cut;
+use crate::failure::Failure;
 
 /// Most bytes of a note that say why, so that some are left for the command and the log.
 const MAX_WHY_BYTES: usize = 500;
@@ -32,6 +34,19 @@ pub(super) fn store(view: &View<'_>, revision: &str) -> Option<Action> {
 pub(super) fn store_rejected(view: &View<'_>, draft: &Draft, revision: &str) -> Option<Action> {
     draft.status.rejection(revision)?;
     store(view, revision)
+}
+
+/// Whether a log that was not read is waited for: only while the engine is away, when nothing else can be done either.
+pub(super) const fn comes_back(error: &BackendError) -> bool {
+    matches!(error, BackendError::Unavailable { .. })
+}
+
+/// Whether a log that was not stored is given up. What only a person can change must not hold up a rejection.
+pub(super) const fn is_given_up(failure: &Failure) -> bool {
+    matches!(
+        failure,
+        Failure::NameTaken { .. } | Failure::Refused { .. } | Failure::Forbidden { .. }
+    )
 }
 
 /// Removes the log of an earlier try of a revision, which is another one now.
@@ -86,6 +101,88 @@ mod tests {
     use super::*;
 
     const COMMAND: &str = "relayctl logs main --revision 0123456789";
+
+    #[test]
+    fn only_what_passes_by_itself_is_waited_for() {
+        use std::time::Duration;
+
+        let (what, message) = (|| "read the log".to_owned(), || "no".to_owned());
+        for (error, waits) in [
+            (
+                BackendError::Unavailable {
+                    what: what(),
+                    address: String::new(),
+                    message: message(),
+                },
+                true,
+            ),
+            (
+                BackendError::TimedOut {
+                    what: what(),
+                    after: Duration::from_secs(1),
+                },
+                false,
+            ),
+            (
+                BackendError::Forbidden {
+                    what: what(),
+                    message: message(),
+                },
+                false,
+            ),
+            (
+                BackendError::Failed {
+                    what: what(),
+                    message: message(),
+                },
+                false,
+            ),
+        ] {
+            assert_eq!(comes_back(&error), waits, "{error}");
+        }
+        let resource = || "ControllerRevision ls-main-1-log".to_owned();
+        let verb = "create";
+        for (failure, given_up) in [
+            (
+                Failure::NameTaken {
+                    resource: resource(),
+                },
+                true,
+            ),
+            (
+                Failure::Refused {
+                    verb,
+                    resource: resource(),
+                    message: message(),
+                },
+                true,
+            ),
+            (
+                Failure::Forbidden {
+                    verb,
+                    resource: resource(),
+                    message: message(),
+                },
+                true,
+            ),
+            (
+                Failure::Unavailable {
+                    verb,
+                    resource: resource(),
+                    message: message(),
+                },
+                false,
+            ),
+            (
+                Failure::Conflict {
+                    resource: resource(),
+                },
+                false,
+            ),
+        ] {
+            assert_eq!(is_given_up(&failure), given_up, "{failure}");
+        }
+    }
 
     #[test]
     fn a_note_names_the_command_and_ends_with_whole_lines_of_the_log() {

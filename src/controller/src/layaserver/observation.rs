@@ -1,7 +1,7 @@
 //! What a pass over a LayaServer knows: the object with what it references, from caches ([`Checked`]), and what the world
 //! shows ([`Observation`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ pub struct Checked {
     pub document_uids: BTreeMap<String, String>,
     /// Uids of the documents that keep the end of the log of what was taken back, by revision.
     pub logs: BTreeMap<String, String>,
+    /// Revisions whose document cannot be stored, since something else has its name.
+    pub taken: BTreeSet<String>,
     /// The address of this program that `spec.external.url` means, which it must not.
     pub own_address: Option<SocketAddr>,
 }

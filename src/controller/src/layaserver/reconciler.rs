@@ -16,7 +16,7 @@ use super::action::Action;
 use super::documents::{Holds, ServerDocuments, document, log_document};
 use super::observation::{Checked, Observation};
 use super::observe::{self, FactAges};
-use super::{failed, inputs, plan};
+use super::{failed, inputs, kept_log, plan};
 use crate::clock::{Clock, Now};
 use crate::failure::Failure;
 use crate::own_addresses::OwnAddresses;
@@ -153,7 +153,15 @@ impl LayaServers {
         inputs: &backend::RevisionInputs,
     ) -> Result<(), Failure> {
         let document = document(object, inputs);
-        self.store(object, &document, Holds::ItsRevision).await
+        let stored = self.store(object, &document, Holds::ItsRevision).await;
+        if let Err(Failure::NameTaken { .. }) = &stored {
+            let uid = object.uid().unwrap_or_default();
+            let boot = self.parts.clock.now().boot;
+            self.parts
+                .documents
+                .found_taken(&uid, &inputs.revision(), boot);
+        }
+        stored
     }
 
     async fn store_log(
@@ -174,15 +182,22 @@ impl LayaServers {
             .await
         {
             Ok(text) => tail(&text, MAX_TAIL_BYTES),
-            Err(error) if error.is_blind() => return Err(error.into()),
-            // It is gone, or its log driver keeps nothing that can be read.
+            Err(error) if kept_log::comes_back(&error) => return Err(error.into()),
+            // It is gone, its log driver keeps nothing that can be read, or the engine does not let us: what was seen of it is
+            // kept, and what waits for the log goes on.
             Err(error) => {
                 tracing::warn!(%error, revision, "the log of what was taken back cannot be read");
                 seen.to_owned()
             }
         };
         let document = log_document(object, revision, log);
-        self.store(object, &document, Holds::ItsLog).await
+        match self.store(object, &document, Holds::ItsLog).await {
+            Err(failure) if kept_log::is_given_up(&failure) => {
+                tracing::warn!(%failure, revision, "the log of what was taken back is not kept");
+                Ok(())
+            }
+            stored => stored,
+        }
     }
 
     /// Stores a document of a revision, and knows it before the watch tells of it.
@@ -241,7 +256,7 @@ impl Reconciler for LayaServers {
         &status.conditions
     }
 
-    fn check(&self, object: &LayaServer, _now: &Now) -> Checked {
+    fn check(&self, object: &LayaServer, now: &Now) -> Checked {
         let Self { parts, .. } = self;
         let namespace = object.namespace().unwrap_or_default();
         let runs = parts.runs.state();
@@ -263,6 +278,7 @@ impl Reconciler for LayaServers {
             documents: revisions.inputs,
             document_uids: revisions.uids,
             logs: revisions.logs,
+            taken: parts.documents.taken(&uid, now.boot),
             own_address: external.and_then(|it| parts.own_addresses.meant_by(&it.url)),
         }
     }
@@ -331,6 +347,7 @@ impl Reconciler for LayaServers {
     fn forget(&self, uid: &str) {
         self.parts.prober.forget(uid);
         self.ages.forget(uid);
+        self.parts.documents.forget(uid);
     }
 }
 

@@ -4,7 +4,7 @@ use api::event::EventReason;
 use api::kinds::laya_server::{RolloutState, Strategy, Traffic, Version};
 use api::reason::Reason;
 
-use super::action::Action;
+use super::action::{Action, document_name};
 use super::available;
 use super::facts::Facts;
 use super::image::{self, Need};
@@ -16,6 +16,7 @@ use super::rollout::{Ran, gpu_holds_both, steps};
 use super::sweep;
 use super::traffic;
 use super::view::{Because, Draft, View};
+use crate::failure::Failure;
 
 /// Whether replicas can be started now.
 pub(super) enum Mending {
@@ -122,12 +123,13 @@ pub(super) fn run(view: &View<'_>, draft: &mut Draft) -> Ran {
 
 /// What made a version is stored as long as status names it.
 fn store(view: &View<'_>, draft: &mut Draft, version: &Version) -> Ran {
-    if view.says(Reason::NameTaken) {
-        // Something else has its name. It is told every other pass; in the others what runs is looked after all the same, by
-        // its labels.
-        return Ran::Nothing;
-    }
     match revision::inputs(view, version) {
+        Some((inputs, Stored::NotYet)) if view.checked.taken.contains(&inputs.revision()) => {
+            // It is said each pass; what runs is looked after all the same, by its labels.
+            let because = name_taken(view, &inputs.revision());
+            draft.waits.get_or_insert(because);
+            Ran::Nothing
+        }
         Some((inputs, Stored::NotYet)) => {
             draft.actions.push(Action::StoreRevision {
                 revision: inputs.revision(),
@@ -137,6 +139,16 @@ fn store(view: &View<'_>, draft: &mut Draft, version: &Version) -> Ran {
         }
         _ => Ran::Nothing,
     }
+}
+
+/// Something else has the name of a document: in the words of the pass that found out.
+fn name_taken(view: &View<'_>, revision: &str) -> Because {
+    let server = view.object.metadata.name.as_deref().unwrap_or_default();
+    let document = document_name(server, revision);
+    let failure = Failure::NameTaken {
+        resource: format!("ControllerRevision {document}"),
+    };
+    Because::new(Reason::NameTaken, failure.to_string())
 }
 
 /// A champion that ends again and again, or lost its GPU, is made anew with a growing pause.

@@ -49,10 +49,9 @@ pub(super) fn run(view: &View<'_>, draft: &mut Draft) -> Ran {
         if traffic::has(draft, &gone) || all_leave {
             continue;
         }
-        if let Some(store) = kept_log::store_rejected(view, draft, &gone) {
-            draft.actions.push(store);
-            return Ran::Something;
-        }
+        // Before the deletion, and in the same pass: a log that cannot be kept holds nothing up.
+        let log = kept_log::store_rejected(view, draft, &gone);
+        draft.actions.extend(log);
         let version = Version {
             revision: Some(gone.clone()),
             ..Version::default()

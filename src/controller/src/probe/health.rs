@@ -64,6 +64,8 @@ fn verdict(tree: &Value) -> Option<Reason> {
         "ProbeFailed" => Some(match tree["finding"].as_str() {
             Some("DeadHead") => Reason::DeadHead,
             Some("MalformedAnswers") => Reason::MalformedAnswers,
+            // Its engine could not compute, which says nothing of the checkpoint: the deadline decides.
+            Some("NoAnswer") => return None,
             _ => Reason::WrongAnswers,
         }),
         _ => None,
@@ -263,6 +265,11 @@ mod tests {
                 503,
                 r#"{"ready":false,"reason":"ProbeFailed","message":"m","finding":"MalformedAnswers"}"#,
                 never("ProbeFailed", Reason::MalformedAnswers),
+            ),
+            (
+                503,
+                r#"{"ready":false,"reason":"ProbeFailed","message":"m","finding":"NoAnswer"}"#,
+                no("ProbeFailed", "m"),
             ),
             (
                 503,

@@ -1017,3 +1017,15 @@ fn no_pass_takes_more_than_one_thing_away() {
     assert!(life.is_published());
     assert!(life.engine.children("uid-1").1.is_empty());
 }
+
+#[test]
+fn recorded_probes_whose_name_is_taken_hold_no_model_up() {
+    for (document, settled) in [
+        (Some(Holds::Same), true),
+        (Some(Holds::SomethingElse), true),
+        (Some(Holds::Before), false),
+        (None, false),
+    ] {
+        assert_eq!(is_settled(document), settled, "{document:?}");
+    }
+}

@@ -175,3 +175,15 @@ fn a_log_is_kept_beside_the_revision_and_is_none() {
     forged.metadata.name = Some("ls-main-0000000000-log".to_owned());
     assert_eq!(documents.put(&owner, &forged), Holds::SomethingElse);
 }
+
+#[test]
+fn a_name_that_is_taken_is_tried_again_after_a_while() {
+    let documents = ServerDocuments::default();
+    let at = Duration::from_secs;
+    documents.found_taken("u1", "r1", at(100));
+    let taken = |seconds| documents.taken("u1", at(seconds)).len();
+    assert_eq!((taken(100), taken(999), taken(1000)), (1, 1, 0));
+    assert!(documents.taken("u2", at(100)).is_empty());
+    documents.forget("u1");
+    assert_eq!(taken(100), 0);
+}

@@ -34,6 +34,7 @@ fn checked() -> Checked {
         documents: BTreeMap::new(),
         document_uids: BTreeMap::new(),
         logs: BTreeMap::new(),
+        taken: std::collections::BTreeSet::new(),
         own_address: None,
     }
 }

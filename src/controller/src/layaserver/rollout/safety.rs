@@ -4,12 +4,13 @@
 use api::kinds::laya_server::CanaryLimits;
 use api::kinds::laya_server::{RolloutKind, RolloutState, Version};
 use api::reason::Reason;
+use backend::RunState;
 
 use super::super::advice;
 use super::super::available;
 use super::super::facts::Facts;
 use super::super::probed::{self, Found, Patience};
-use super::super::replicas::{Refusal, Replica, Replicas};
+use super::super::replicas::{DAMAGED, Refusal, Replica, Replicas};
 use super::super::restarts;
 use super::super::traffic;
 use super::super::view::{Because, Draft, View};
@@ -91,11 +92,11 @@ fn own_fault(
 ) -> Option<Because> {
     replicas.iter().find_map(|replica| {
         let restarts = replica.seen.restarts;
-        if replica.lives() && restarts >= MAX_RESTARTS {
-            return Some(ended(replica, &format!("{restarts} times")));
+        if ends_too_often(replica.seen.state, restarts, replica.seen.exit_code) {
+            return Some(ended(view, replica, &format!("{restarts} times")));
         }
         if replica.is_down() && replica.crashed() && !is_left_over(draft, replica) {
-            return Some(ended(replica, "and was not started again"));
+            return Some(ended(view, replica, "and was not started again"));
         }
         let waiting = replica.seen.waiting.as_ref()?;
         let own = match waiting.reason {
@@ -105,6 +106,17 @@ fn own_fault(
         };
         own.then(|| Because::new(waiting.reason, waiting.message.clone()))
     })
+}
+
+/// Whether a replica that the engine starts again by itself was started again often enough. Why one refused its checkpoint is
+/// read from its log while it does not run, so one that is seen between two such ends has longer.
+fn ends_too_often(state: RunState, restarts: u32, exit_code: Option<i32>) -> bool {
+    let enough = match state {
+        RunState::Running if exit_code == Some(DAMAGED) => 2 * MAX_RESTARTS,
+        RunState::Running | RunState::Restarting => MAX_RESTARTS,
+        _ => return false,
+    };
+    restarts >= enough
 }
 
 /// A replica says of itself that it must not serve: it never will, so nobody waits for its deadline.
@@ -137,15 +149,20 @@ pub(super) fn is_left_over(draft: &Draft, replica: &Replica<'_>) -> bool {
     replica.is_down() && replica.crashed() && before
 }
 
-fn ended(replica: &Replica<'_>, how: &str) -> Because {
+fn ended(view: &View<'_>, replica: &Replica<'_>, how: &str) -> Because {
     let reason = replica.crash_reason();
     let code = replica.seen.exit_code;
     let code = code.map_or_else(String::new, |code| format!(" with code {code}"));
     if let Some(Refusal { reason, said }) = replica.refusal() {
         let said = said.map_or_else(String::new, |said| format!(": {said}"));
         let advice = match reason {
-            Reason::BadCheckpoint => "Publish the checkpoint again, or serve another one",
-            _ => "Run relayctl rollout retry once its model is repaired",
+            Reason::BadCheckpoint => {
+                "Publish the checkpoint again, or serve another one".to_owned()
+            }
+            _ => {
+                let retry = advice::command(view.object, "rollout retry");
+                format!("Run {retry} once its model is repaired")
+            }
         };
         let message =
             format!("a replica ended {how}{code}: it refuses its checkpoint{said}. {advice}");
@@ -263,18 +280,43 @@ fn died(view: &View<'_>, draft: &Draft, replicas: &Replicas<'_>) -> Option<Becau
     });
     let alone = replicas.maybe_ready() == 0;
     match ended {
-        Some(replica) if alone => Some(ended_in_bake(replica)),
+        Some(replica) if alone => Some(ended_in_bake(view, replica)),
         _ if restarts::is_loop(view, draft) => {
             let last = replicas.iter().max_by_key(|replica| replica.seen.restarts);
             Some(last.map_or_else(
                 || Because::new(Reason::CrashLoop, "its replicas ended again and again"),
-                ended_in_bake,
+                |last| ended_in_bake(view, last),
             ))
         }
         _ => None,
     }
 }
 
-fn ended_in_bake(replica: &Replica<'_>) -> Because {
-    ended(replica, "soon after it was promoted")
+fn ended_in_bake(view: &View<'_>, replica: &Replica<'_>) -> Because {
+    ended(view, replica, "soon after it was promoted")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_refuses_its_checkpoint_is_judged_while_its_log_can_be_read() {
+        use RunState::{Exited, Restarting, Running, Stopping};
+        for (state, restarts, exit_code, expected) in [
+            (Running, 2, Some(1), false),
+            (Running, 3, Some(1), true),
+            (Running, 3, None, true),
+            (Running, 3, Some(DAMAGED), false),
+            (Running, 5, Some(DAMAGED), false),
+            (Running, 6, Some(DAMAGED), true),
+            (Restarting, 2, Some(DAMAGED), false),
+            (Restarting, 3, Some(DAMAGED), true),
+            (Stopping, 9, Some(1), false),
+            (Exited, 9, Some(1), false),
+        ] {
+            let found = ends_too_often(state, restarts, exit_code);
+            assert_eq!(found, expected, "{state:?} {restarts} {exit_code:?}");
+        }
+    }
 }

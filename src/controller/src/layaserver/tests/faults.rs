@@ -499,3 +499,21 @@ fn fault_21_damage_is_told_once_until_it_was_repaired() {
         1
     );
 }
+
+#[test]
+fn a_document_whose_name_is_taken_is_said_each_pass_and_not_tried_each_pass() {
+    let mut world = World::serving(&json!({}));
+    let revision = world.status().champion.unwrap().revision.unwrap();
+    world.documents.clear();
+    world.taken.insert(revision.clone());
+    world.settle(60);
+    assert!(world.says("RolledOut=False/NameTaken") && world.says("Stalled=True/NameTaken"));
+    let writes = world.writes;
+    world.settle(60);
+    assert_eq!(world.writes, writes);
+    assert!(!world.done.iter().any(|it| it.starts_with("StoreRevision")));
+    world.taken.clear();
+    world.settle(60);
+    assert!(world.says("RolledOut=True/Observed") && !world.says("Stalled=True/NameTaken"));
+    assert!(world.documents.contains_key(&revision));
+}

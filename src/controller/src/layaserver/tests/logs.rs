@@ -111,6 +111,25 @@ fn what_had_traffic_loses_that_first_and_its_log_is_kept_too() {
 }
 
 #[test]
+fn a_log_that_cannot_be_kept_holds_up_neither_the_rejection_nor_the_way_back() {
+    for baking in [false, true] {
+        let mut world = World::serving(&json!({"rollout": {"rollbackWindowSeconds": 600}}));
+        world.keeps_no_log = true;
+        world.edit(&json!({"modelRef": {"name": "v2"}}));
+        if baking {
+            world.until_state("Baking");
+        }
+        world.behave("v2", lying());
+        world.until("back", |world| !world.status().rejected.is_empty());
+        world.settle(120);
+        assert_eq!(world.champion(), "v1");
+        assert!(world.of("v2").is_empty(), "{:?}", world.done);
+        let (stored, deleted) = (first(&world, "StoreLog"), first(&world, "DeleteServer"));
+        assert!(stored.is_some() && stored < deleted, "{:?}", world.done);
+    }
+}
+
+#[test]
 fn what_is_dropped_for_a_newer_wish_leaves_no_log() {
     let mut world = World::serving(&json!({}));
     world.edit(&json!({"modelRef": {"name": "v2"}}));
