@@ -281,12 +281,7 @@ impl Logs<'_> {
             .map_err(|error| {
                 let attempted = format!("cannot read {}", kind.brief(&document));
                 self.server.failed(error).attempting(attempted)
-            });
-        let found = match found {
-            // Who may read pods alone is told of pods alone.
-            Err(error) if error.exit == Exit::Forbidden => None,
-            found => found?,
-        };
+            })?;
         let kept = found.and_then(|found| KeptLog::read(&found["data"]));
         Ok(kept.map(|kept| (document, kept.log)))
     }

@@ -59,19 +59,14 @@ pub(super) async fn logs(
             let servers: Api<LayaServer> = Api::namespaced(client, &namespace);
             let server = servers.get(&name).await?;
             let owner = owner(Kind::LayaServer, server.uid());
-            let seen = backend.observe(&owner, &question).await;
-            let child = match &seen {
-                Ok(seen) => server_child(&server, seen, wanted.revision.as_deref()),
-                Err(_) => None,
-            };
-            // What was kept is read without the engine.
+            let seen = backend.observe(&owner, &question).await?;
+            let child = server_child(&server, &seen, wanted.revision.as_deref());
             if child.is_none()
                 && let Some(revision) = &wanted.revision
                 && let Some(log) = kept(daemon.0.client.clone(), &server, revision).await?
             {
                 return Ok(text(task_protocol::tail(&log, tail)));
             }
-            seen?;
             (owner, child)
         }
         "layamodels" => {

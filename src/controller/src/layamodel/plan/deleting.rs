@@ -17,7 +17,6 @@ use crate::clock::Now;
 use crate::conditions::find;
 use crate::layamodel::inputs::Checked;
 use crate::layamodel::outcome::{self, Found, Outcome};
-use crate::layamodel::source::Wanted;
 use crate::layamodel::status::{self, Stand, subject};
 use crate::layamodel::task as tasks;
 use crate::reconciler::{EventDraft, Requeue};
@@ -64,7 +63,7 @@ pub(super) fn plan(mut pass: Pass<'_>, released: bool) -> Ended {
     if let Some(task) = pass.tasks(Task::Prune).first() {
         return pruning(pass, task);
     }
-    if pass.wanted.in_place() && !is_marked(pass.model, pass.wanted, pass.checked) {
+    if pass.wanted.in_place() {
         return free(pass, "its files stay where they lie");
     }
     if !has_data(&pass.facts) {
@@ -124,7 +123,7 @@ pub(super) fn blind(
         || checked
             .wanted
             .as_ref()
-            .is_ok_and(|wanted| wanted.in_place() && !is_marked(model, wanted, checked));
+            .is_ok_and(|wanted| wanted.in_place());
     if released || !super::is_held(model) {
         return says(
             facts,
@@ -217,13 +216,6 @@ fn free(pass: Pass<'_>, message: &str) -> Ended {
 }
 
 /// Whether anything of it may lie in a volume of ours.
-/// Whether files that are used where they lie get the mark that they are to be kept: those in our own volume, which a prune
-/// by hand would take for nobody's.
-fn is_marked(model: &LayaModel, wanted: &Wanted, checked: &Checked) -> bool {
-    let retains = model.spec.storage.on_delete == OnDelete::Retain;
-    retains && *wanted.role() == VolumeRole::Models && !checked.engine.pods
-}
-
 const fn has_data(facts: &LayaModelStatus) -> bool {
     facts.location.is_some() || facts.fetch.is_some()
 }

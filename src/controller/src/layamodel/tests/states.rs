@@ -832,18 +832,6 @@ fn deleting_removes_what_is_ours_and_nothing_else() {
     life.settle();
     assert!(life.gone && life.engine.published().len() == 1);
     assert_eq!(life.engine.kept(), BTreeSet::from([digest(&life)]));
-    // So too in our own volume, where a prune by hand would take it.
-    let mut spec = volume();
-    spec["source"]["volume"] = json!({"name": "models", "path": format!("sha256-{}", sha(9))});
-    spec["storage"] = json!({"onDelete": "Retain"});
-    let mut life = Life::new(&spec);
-    life.engine.put_volume(VolumeRole::Models, "relay-models");
-    life.settle();
-    life.delete();
-    life.settle();
-    let kept = format!("sha256:{}", sha(9));
-    assert!(life.gone);
-    assert_eq!(life.engine.kept(), BTreeSet::from([kept]));
     // A claim of its own.
     let mut life = Life::on(FakeBackend::kubernetes(), &http());
     life.settle();

@@ -94,15 +94,13 @@ fn volume(engine: &Engine) -> Option<Check> {
         found.push_str(&format!(", another version needs about {}", bytes(GIB)));
     }
     let fix = "relayctl model prune deletes files that no object names, relayctl model rm NAME removes a version";
-    Some(
-        if volume.free_bytes < TOO_LITTLE && volume.seen_at.is_none() {
-            Check::fail("models", found, fix)
-        } else if volume.free_bytes < GIB {
-            Check::warn("models", found, fix)
-        } else {
-            Check::ok("models", found)
-        },
-    )
+    Some(if volume.free_bytes < TOO_LITTLE {
+        Check::fail("models", found, fix)
+    } else if volume.free_bytes < GIB {
+        Check::warn("models", found, fix)
+    } else {
+        Check::ok("models", found)
+    })
 }
 
 #[cfg(test)]

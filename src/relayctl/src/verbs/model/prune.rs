@@ -50,9 +50,6 @@ pub(super) fn run(call: &Call, arguments: &PruneArguments) -> Result<Exit, CliEr
         }
         if is_table {
             show(&list(&found))?;
-        } else if !call.global.yes {
-            // What is agreed to must have been seen; standard output is the document's.
-            call.tell(&output::visible(&list(&found).join("\n")));
         }
         terminal::confirm(call.global.yes, &question(&found))?;
         let delete: Vec<String> = found.delete.iter().map(|one| one.digest.clone()).collect();

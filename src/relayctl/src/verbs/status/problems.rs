@@ -139,9 +139,7 @@ pub(crate) fn engine_problems(engine: &Engine) -> Vec<Missing> {
             "relayctl up --recover makes the object again",
         ));
     }
-    // Of what a task saw some time ago nobody knows whether it is so now.
     if let Some(volume) = &engine.models_volume
-        && volume.seen_at.is_none()
         && volume.total_bytes > 0
         && volume.free_bytes < SMALL_VOLUME
     {

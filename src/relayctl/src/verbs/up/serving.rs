@@ -53,8 +53,6 @@ pub(super) async fn until_served(
             ends.saturating_duration_since(Instant::now()).min(own)
         })
     };
-    // Both looks at a server that is not ours share what was said.
-    let external_ends = Instant::now() + within(EXTERNAL_PATIENCE);
     if let Some(url) = external {
         call.tell(&waiting_for(name, url, within(EXTERNAL_PATIENCE)));
     }
@@ -104,7 +102,7 @@ pub(super) async fn until_served(
         let served = follow(call, server, kind, name, patience, serves).await;
         return Ok(kept(served, name)?.into_iter().collect());
     };
-    let patience = external_ends.saturating_duration_since(Instant::now());
+    let patience = within(EXTERNAL_PATIENCE);
     match follow(call, server, kind, name, patience, serves).await {
         Ok(()) => {
             call.tell(&served_by(name, url));
@@ -114,13 +112,7 @@ pub(super) async fn until_served(
         Err(error) if error.exit == Exit::TimedOut => {
             let found = server.find(kind, &server.namespace, name).await;
             let object = found.map_err(|error| server.failed(error))?;
-            let Some(object) = object else {
-                return Ok(Vec::new());
-            };
-            let missing = not_served(&object, url);
-            if missing.is_none() {
-                call.tell(&served_by(name, url));
-            }
+            let missing = object.and_then(|object| not_served(&object, url));
             Ok(missing.into_iter().collect())
         }
         Err(error) => Ok(kept::<()>(Err(error), name)?.into_iter().collect()),
