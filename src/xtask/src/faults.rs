@@ -14,6 +14,12 @@ const PAGE: &str = "docs/faults.md";
 const SOURCES: [&str; 2] = ["src", "tests"];
 /// What the name of such a test begins with.
 const MARK: &str = "fn fault_";
+/// What makes a function a test, in one of the lines before it.
+const ATTRIBUTES: [&str; 3] = ["#[test]", "#[tokio::test", "#[ignore"];
+/// How many lines before it.
+const NEAR: usize = 6;
+/// Where a macro makes tests of plain functions.
+const BY_MACRO: &str = "src/controller/tests/policies";
 
 /// What goes wrong, in the order of the numbers.
 const FAULTS: [&str; 40] = [
@@ -104,7 +110,7 @@ fn collect(folder: &Path, tests: &mut Tests) -> Result<(), String> {
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = fs::read_to_string(&path).map_err(tell)?;
             let file = path.strip_prefix(root()).unwrap_or(&path);
-            for (fault, name) in text.lines().filter_map(test_of) {
+            for (fault, name) in tests_of(&text, file.starts_with(BY_MACRO)) {
                 let files = tests.entry(fault).or_default();
                 files
                     .entry(file.display().to_string())
@@ -116,7 +122,22 @@ fn collect(folder: &Path, tests: &mut Tests) -> Result<(), String> {
     Ok(())
 }
 
-/// Number and name of the test that a line declares.
+/// Numbers and names of the tests of a file. A function that nothing runs injects nothing.
+fn tests_of(text: &str, by_macro: bool) -> Vec<(usize, &str)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let is_attribute = |line: &&str| {
+        let line = line.trim_start();
+        ATTRIBUTES.iter().any(|begin| line.starts_with(begin))
+    };
+    let tests = lines.iter().enumerate().filter_map(|(at, line)| {
+        let found = test_of(line)?;
+        let mut before = lines.iter().take(at).skip(at.saturating_sub(NEAR));
+        (by_macro || before.any(is_attribute)).then_some(found)
+    });
+    tests.collect()
+}
+
+/// Number and name of the function for a fault that a line declares.
 fn test_of(line: &str) -> Option<(usize, &str)> {
     let line = line.trim_start();
     let line = line.strip_prefix("async ").unwrap_or(line);
@@ -140,7 +161,12 @@ fn render(tests: &Tests) -> Result<String, String> {
         match (tests.get(&number), later) {
             (None, Some((_, why))) => page.push_str(&format!("{why}\n")),
             (None, None) => return Err(format!("no test injects fault {number}: {what}")),
-            (Some(files), _) => {
+            (Some(_), Some(_)) => {
+                return Err(format!(
+                    "fault {number} has tests: remove it from LATER ({what})"
+                ));
+            }
+            (Some(files), None) => {
                 for (file, names) in files {
                     let _ = writeln!(page, "- `{file}`");
                     for name in names {
@@ -169,6 +195,26 @@ mod tests {
         ] {
             assert_eq!(test_of(line), wanted, "{line}");
         }
+    }
+
+    #[test]
+    fn a_function_that_nothing_runs_is_no_test() {
+        let text = "#[test]\nfn fault_01_a() {\n}\n\n\n\n\n\nfn fault_02_b() {}\n\n\n\n\n\n\n\
+                    #[tokio::test(start_paused = true)]\n#[ignore = \"it is slow\"]\nasync fn fault_03_c() {}\n";
+        assert_eq!(tests_of(text, false), [(1, "01_a"), (3, "03_c")]);
+        assert_eq!(tests_of(text, true).len(), 3);
+    }
+
+    #[test]
+    fn a_fault_of_later_that_has_a_test_is_an_error() {
+        let (later, _) = LATER[0];
+        let files = BTreeMap::from([("a.rs".to_owned(), vec!["01_a".to_owned()])]);
+        let all: Tests = (1..=later).map(|number| (number, files.clone())).collect();
+        let error = render(&all).unwrap_err();
+        assert!(
+            error.contains(&format!("fault {later} has tests")),
+            "{error}"
+        );
     }
 
     #[test]

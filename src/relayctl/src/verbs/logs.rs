@@ -65,7 +65,8 @@ pub(crate) fn run(call: &Call, arguments: &LogsArguments) -> Result<Exit, CliErr
     let named = wanted(call, object)?;
     block_on(Box::pin(async {
         let server = call.connect().await?;
-        let (kind, name) = found(call, &server, &named).await?;
+        let (kind, object) = found(call, &server, &named).await?;
+        let name = name(&object).to_owned();
         if revision.is_some() && kind != kinds::laya_server() {
             return Err(CliError::usage(format!(
                 "only a LayaServer has revisions, {} has none",
@@ -77,6 +78,7 @@ pub(crate) fn run(call: &Call, arguments: &LogsArguments) -> Result<Exit, CliErr
             server: &server,
             kind,
             name,
+            uid: object["metadata"]["uid"].as_str().map(str::to_owned),
             revision: revision.as_deref(),
             seen: Vec::new(),
         };
@@ -136,11 +138,11 @@ async fn found(
     call: &Call,
     server: &Server,
     named: &[(&'static Kind, String)],
-) -> Result<(&'static Kind, String), CliError> {
+) -> Result<(&'static Kind, Value), CliError> {
     for (kind, name) in named {
         let found = server.find(kind, &server.namespace, name).await;
-        if found.map_err(|error| server.failed(error))?.is_some() {
-            return Ok((kind, name.clone()));
+        if let Some(object) = found.map_err(|error| server.failed(error))? {
+            return Ok((kind, object));
         }
     }
     let all: Vec<_> = named.iter().map(|(kind, name)| kind.brief(name)).collect();
@@ -158,6 +160,7 @@ struct Logs<'a> {
     server: &'a Server,
     kind: &'static Kind,
     name: String,
+    uid: Option<String>,
     revision: Option<&'a str>,
     /// What each source said last, by its name.
     seen: Vec<(String, String)>,
@@ -278,12 +281,17 @@ impl Logs<'_> {
             .server
             .find(kind, &self.server.namespace, &document)
             .await
-            .map_err(|error| {
-                let attempted = format!("cannot read {}", kind.brief(&document));
-                self.server.failed(error).attempting(attempted)
-            })?;
-        let kept = found.and_then(|found| KeptLog::read(&found["data"]));
-        Ok(kept.map(|kept| (document, kept.log)))
+            .map_err(|error| self.server.failed(error));
+        let found = match found {
+            Ok(found) => found,
+            // Who may read pods need not be allowed to read these, and is told what the pods tell.
+            Err(error) if error.exit == Exit::Forbidden => return Ok(None),
+            Err(error) => {
+                return Err(error.attempting(format!("cannot read {}", kind.brief(&document))));
+            }
+        };
+        let log = found.and_then(|found| its_log(self.uid.as_deref(), &found));
+        Ok(log.map(|log| (document, log)))
     }
 
     /// Pods of the object in a cluster.
@@ -321,6 +329,13 @@ impl Logs<'_> {
         );
         Ok(CliError::new(Exit::NotFound, line).hint(daemon_log(self.call)?))
     }
+}
+
+/// What a document keeps, where it is of this object and not of an earlier one of its name.
+fn its_log(uid: Option<&str>, document: &Value) -> Option<String> {
+    let owner = document["metadata"]["labels"][label::UID].as_str()?;
+    let kept = KeptLog::read(&document["data"])?;
+    (uid == Some(owner)).then_some(kept.log)
 }
 
 fn print(title: &str, text: &str) -> Result<Reader, CliError> {
@@ -374,7 +389,22 @@ fn news<'a>(before: &str, text: &'a str) -> &'a str {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn only_what_is_kept_of_this_object_is_shown() {
+        let document =
+            |labels: Value| json!({"metadata": {"labels": labels}, "data": {"log": "the end"}});
+        let of_it = document(json!({label::UID: "u1"}));
+        assert_eq!(its_log(Some("u1"), &of_it).as_deref(), Some("the end"));
+        assert_eq!(its_log(Some("u2"), &of_it), None);
+        assert_eq!(its_log(None, &of_it), None);
+        assert_eq!(its_log(Some("u1"), &document(json!({}))), None);
+        let other = json!({"metadata": {"labels": {label::UID: "u1"}}, "data": {"other": 1}});
+        assert_eq!(its_log(Some("u1"), &other), None);
+    }
 
     #[test]
     fn only_what_is_new_is_shown() {

@@ -59,14 +59,19 @@ pub(super) async fn logs(
             let servers: Api<LayaServer> = Api::namespaced(client, &namespace);
             let server = servers.get(&name).await?;
             let owner = owner(Kind::LayaServer, server.uid());
-            let seen = backend.observe(&owner, &question).await?;
-            let child = server_child(&server, &seen, wanted.revision.as_deref());
+            let seen = backend.observe(&owner, &question).await;
+            // Of an engine that is away nothing is known, and what is kept is there all the same.
+            let child = match &seen {
+                Ok(seen) => server_child(&server, seen, wanted.revision.as_deref()),
+                Err(_) => None,
+            };
             if child.is_none()
                 && let Some(revision) = &wanted.revision
                 && let Some(log) = kept(daemon.0.client.clone(), &server, revision).await?
             {
                 return Ok(text(task_protocol::tail(&log, tail)));
             }
+            seen?;
             (owner, child)
         }
         "layamodels" => {

@@ -17,6 +17,7 @@ use crate::clock::Now;
 use crate::conditions::find;
 use crate::layamodel::inputs::Checked;
 use crate::layamodel::outcome::{self, Found, Outcome};
+use crate::layamodel::source::Wanted;
 use crate::layamodel::status::{self, Stand, subject};
 use crate::layamodel::task as tasks;
 use crate::reconciler::{EventDraft, Requeue};
@@ -63,10 +64,11 @@ pub(super) fn plan(mut pass: Pass<'_>, released: bool) -> Ended {
     if let Some(task) = pass.tasks(Task::Prune).first() {
         return pruning(pass, task);
     }
-    if pass.wanted.in_place() {
+    let marks = marks_in_place(pass.model, pass.wanted, pass.checked);
+    if pass.wanted.in_place() && !marks {
         return free(pass, "its files stay where they lie");
     }
-    if !has_data(&pass.facts) {
+    if is_untouched(&pass.facts, marks) {
         return free(pass, "nothing of it is left");
     }
     if pass.checked.engine.pods {
@@ -87,6 +89,12 @@ pub(super) fn plan(mut pass: Pass<'_>, released: bool) -> Ended {
     }
     if pass.seen.volume(&VolumeRole::Models).is_none() {
         return free(pass, "its volume is gone");
+    }
+    if marks {
+        // Files that nobody hashed yet are there all the same: that their mark was asked for is known from now on.
+        pass.facts.short_digest = Some(status::short(&digest));
+        pass.facts.digest = Some(digest.clone());
+        pass.facts.fetch.get_or_insert_default();
     }
     prune(pass, &digest)
 }
@@ -119,11 +127,14 @@ pub(super) fn blind(
         requeue,
         release,
     };
-    let untouched = !has_data(&facts)
-        || checked
-            .wanted
-            .as_ref()
-            .is_ok_and(|wanted| wanted.in_place());
+    let untouched = match checked.wanted.as_deref() {
+        Ok(wanted) => {
+            let marks = marks_in_place(model, wanted, checked);
+            wanted.in_place() && !marks || is_untouched(&facts, marks)
+        }
+        Err(_) => !has_data(&facts),
+    };
+    let untouched = untouched || is_abandoned(model, now) && !has_data(&facts);
     if released || !super::is_held(model) {
         return says(
             facts,
@@ -218,6 +229,19 @@ fn free(pass: Pass<'_>, message: &str) -> Ended {
 /// Whether anything of it may lie in a volume of ours.
 const fn has_data(facts: &LayaModelStatus) -> bool {
     facts.location.is_some() || facts.fetch.is_some()
+}
+
+/// Whether files in our own volume, which are used in place and never removed with their model, are marked to stay: else
+/// `model prune` would take them once no object names them.
+fn marks_in_place(model: &LayaModel, wanted: &Wanted, checked: &Checked) -> bool {
+    let is_ours = *wanted.role() == VolumeRole::Models && !checked.engine.pods;
+    wanted.in_place() && is_ours && model.spec.storage.on_delete == OnDelete::Retain
+}
+
+/// Whether there is nothing to do for its data. What is to be marked in place may lie there though nobody looked yet.
+const fn is_untouched(facts: &LayaModelStatus, marks: bool) -> bool {
+    let was_never_seen = facts.digest.is_none();
+    !has_data(facts) && !(marks && was_never_seen)
 }
 
 fn without_data(mut facts: LayaModelStatus) -> LayaModelStatus {

@@ -859,6 +859,75 @@ fn deleting_removes_what_is_ours_and_nothing_else() {
 }
 
 #[test]
+fn files_in_our_own_volume_are_marked_where_they_are_to_stay() {
+    let digest = format!("sha256:{}", sha(9));
+    for (name, engine, volume_name, retains, verified, marked) in [
+        ("kept", FakeBackend::docker(), "models", true, true, true),
+        (
+            "inside",
+            FakeBackend::embedded(),
+            "models",
+            true,
+            true,
+            true,
+        ),
+        (
+            "not hashed",
+            FakeBackend::docker(),
+            "models",
+            true,
+            false,
+            true,
+        ),
+        (
+            "not kept",
+            FakeBackend::docker(),
+            "models",
+            false,
+            true,
+            false,
+        ),
+        (
+            "others'",
+            FakeBackend::docker(),
+            "shared",
+            true,
+            true,
+            false,
+        ),
+    ] {
+        let mut spec = volume();
+        spec["source"]["volume"] =
+            json!({"name": volume_name, "path": format!("sha256-{}", sha(9))});
+        if retains {
+            spec["storage"] = json!({"onDelete": "Retain"});
+        }
+        spec["suspend"] = json!(!verified);
+        let mut life = Life::on(engine, &spec);
+        let role = match volume_name {
+            "models" => VolumeRole::Models,
+            other => VolumeRole::Foreign {
+                name: other.to_owned(),
+            },
+        };
+        life.engine.put_volume(role, volume_name);
+        life.settle();
+        assert_eq!(life.is_published(), verified, "{name}");
+        // Without its engine it is not let go with no mark.
+        life.engine.outage(Some(Outage::Unavailable));
+        life.delete();
+        life.settle();
+        assert_eq!(life.gone, !marked, "{name}");
+        life.engine.outage(None);
+        life.settle();
+        assert!(life.gone, "{name}: {:#?}", life.status());
+        let kept = life.engine.kept();
+        assert_eq!(kept.contains(&digest), marked, "{name}: {kept:?}");
+        assert!(!life.done.contains(&"DeleteVolume"), "{name}");
+    }
+}
+
+#[test]
 fn a_task_that_ends_already_is_not_told_again() {
     let mut life = Life::new(&http());
     life.engine.script(|_, _| Script::Runs);

@@ -224,8 +224,7 @@ async fn fit(
                 .map_or(String::new(), |holder| format!(", which {holder} has"));
             let line =
                 format!("what listens on {address}{holder} is no Laya server (PortInUse): {why}");
-            Err(CliError::new(Exit::Conflict, line)
-                .hint("stop it, or leave it: the router has another port meanwhile"))
+            Err(CliError::new(Exit::Conflict, line).hint(unusable(theirs.port)))
         }
         Err(Silence::Nobody) => Err(CliError::new(
             Exit::NotFound,
@@ -233,6 +232,14 @@ async fn fit(
         )
         .hint("there is nothing to adopt; `relayctl status` shows what serves")),
     }
+}
+
+/// What to do about a server that does not say that it is up: it may be anything, a Laya server that hangs or loads too.
+fn unusable(port: u16) -> String {
+    format!(
+        "stop it, or leave it: the router has another port meanwhile; a Laya server that hangs or loads is stopped by {}",
+        stop::command(port)
+    )
 }
 
 /// Who has a port, as far as the daemon knows.
@@ -564,6 +571,11 @@ mod tests {
         ] {
             assert_eq!(may_be_replaced(&looked), may, "{looked:?}");
         }
+    }
+
+    #[test]
+    fn one_that_hangs_or_loads_has_its_command_too() {
+        assert!(unusable(8737).contains(&stop::command(8737)));
     }
 
     #[test]

@@ -94,7 +94,9 @@ fn volume(engine: &Engine) -> Option<Check> {
         found.push_str(&format!(", another version needs about {}", bytes(GIB)));
     }
     let fix = "relayctl model prune deletes files that no object names, relayctl model rm NAME removes a version";
-    Some(if volume.free_bytes < TOO_LITTLE {
+    // What was so once need not be so now, so that is no failure.
+    let is_now = volume.seen_at.is_none();
+    Some(if is_now && volume.free_bytes < TOO_LITTLE {
         Check::fail("models", found, fix)
     } else if volume.free_bytes < GIB {
         Check::warn("models", found, fix)
@@ -149,6 +151,19 @@ mod tests {
             judged(json!({"backend": "embedded", "reachable": true})),
             [("engine", ok), ("gpu", ok)]
         );
+    }
+
+    #[test]
+    fn room_that_was_seen_earlier_is_no_failure() {
+        for (free, seen_at, expected) in [
+            (1_u64 << 20, None, Health::Fail),
+            (1 << 20, Some("2026-11-30T10:00:00Z"), Health::Warn),
+            (50 * GIB, Some("2026-11-30T10:00:00Z"), Health::Ok),
+        ] {
+            let tree = json!({"reachable": true, "modelsVolume":
+                {"name": "v", "freeBytes": free, "totalBytes": 100 * GIB, "seenAt": seen_at}});
+            assert_eq!(judged(tree)[2], ("models", expected), "{free} {seen_at:?}");
+        }
     }
 
     #[test]

@@ -48,8 +48,12 @@ pub(super) fn run(call: &Call, arguments: &PruneArguments) -> Result<Exit, CliEr
                 tree(call, &found, &PruneDone::default(), is_dry)
             };
         }
-        if is_table {
-            show(&list(&found))?;
+        match shown_before(is_table, call.global.yes) {
+            Shown::Answer => {
+                show(&list(&found))?;
+            }
+            Shown::Talk => list(&found).iter().for_each(|line| call.tell(line)),
+            Shown::Nowhere => {}
         }
         terminal::confirm(call.global.yes, &question(&found))?;
         let delete: Vec<String> = found.delete.iter().map(|one| one.digest.clone()).collect();
@@ -59,6 +63,25 @@ pub(super) fn run(call: &Call, arguments: &PruneArguments) -> Result<Exit, CliEr
         }
         show(&[ended(&delete, &done)])
     }))
+}
+
+/// Where what would go is shown before it is agreed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// It is the answer.
+    Answer,
+    /// The answer is a document that comes in the end, and somebody is asked before.
+    Talk,
+    /// Nobody is asked, and the document says it.
+    Nowhere,
+}
+
+const fn shown_before(is_table: bool, yes: bool) -> Shown {
+    match (is_table, yes) {
+        (true, _) => Shown::Answer,
+        (false, false) => Shown::Talk,
+        (false, true) => Shown::Nowhere,
+    }
 }
 
 fn show(lines: &[String]) -> Result<Exit, CliError> {
@@ -188,6 +211,18 @@ mod tests {
         );
         assert_eq!(question(&found), "delete the files of 2 versions (678 MB)");
         assert!(list(&Prunable::default())[0].starts_with("nothing to delete"));
+    }
+
+    #[test]
+    fn nobody_agrees_to_what_was_not_shown() {
+        for (is_table, yes, expected) in [
+            (true, false, Shown::Answer),
+            (true, true, Shown::Answer),
+            (false, false, Shown::Talk),
+            (false, true, Shown::Nowhere),
+        ] {
+            assert_eq!(shown_before(is_table, yes), expected, "{is_table} {yes}");
+        }
     }
 
     #[test]

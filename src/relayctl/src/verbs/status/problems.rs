@@ -139,7 +139,9 @@ pub(crate) fn engine_problems(engine: &Engine) -> Vec<Missing> {
             "relayctl up --recover makes the object again",
         ));
     }
+    // What was so once need not be so now.
     if let Some(volume) = &engine.models_volume
+        && volume.seen_at.is_none()
         && volume.total_bytes > 0
         && volume.free_bytes < SMALL_VOLUME
     {

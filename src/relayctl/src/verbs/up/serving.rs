@@ -47,14 +47,15 @@ pub(super) async fn until_served(
         return Ok(Vec::new());
     }
     let external = laya.external();
-    let ends = call.global.timeout.map(|timeout| Instant::now() + timeout);
+    let whole = whole(call.global.timeout, external.is_some());
+    let ends = whole.map(|whole| Instant::now() + whole);
     let within = |own: Duration| {
         ends.map_or(own, |ends| {
             ends.saturating_duration_since(Instant::now()).min(own)
         })
     };
-    if let Some(url) = external {
-        call.tell(&waiting_for(name, url, within(EXTERNAL_PATIENCE)));
+    if let (Some(url), Some(whole)) = (external, whole) {
+        call.tell(&waiting_for(name, url, whole));
     }
     let looked = follow(call, server, kind, name, within(LOOK_PATIENCE), |object| {
         match object["status"]["observedGeneration"].is_null() {
@@ -112,11 +113,23 @@ pub(super) async fn until_served(
         Err(error) if error.exit == Exit::TimedOut => {
             let found = server.find(kind, &server.namespace, name).await;
             let object = found.map_err(|error| server.failed(error))?;
-            let missing = object.and_then(|object| not_served(&object, url));
+            let Some(object) = object else {
+                return Ok(Vec::new());
+            };
+            let missing = not_served(&object, url);
+            if missing.is_none() {
+                call.tell(&served_by(name, url));
+            }
             Ok(missing.into_iter().collect())
         }
         Err(error) => Ok(kept::<()>(Err(error), name)?.into_iter().collect()),
     }
+}
+
+/// For all looks together, where that is bounded: what is said of a server that is not ours is what is kept to.
+fn whole(timeout: Option<Duration>, is_external: bool) -> Option<Duration> {
+    let own = is_external.then_some(EXTERNAL_PATIENCE);
+    timeout.into_iter().chain(own).min()
 }
 
 /// What a server that is not ours is waited for, said at once.
@@ -227,6 +240,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn one_deadline_is_for_all_looks() {
+        let seconds = |count| Some(Duration::from_secs(count));
+        for (timeout, is_external, expected) in [
+            (None, false, None),
+            (None, true, seconds(20)),
+            (seconds(5), true, seconds(5)),
+            (seconds(60), true, seconds(20)),
+            (seconds(60), false, seconds(60)),
+        ] {
+            assert_eq!(whole(timeout, is_external), expected, "{timeout:?}");
+        }
+    }
 
     #[test]
     fn a_server_that_is_not_ours_is_named_with_how_it_stands() {

@@ -30,6 +30,15 @@ fn the_engine_is_one_line() {
 }
 
 #[test]
+fn room_that_was_seen_earlier_is_no_problem_of_now() {
+    for (seen_at, count) in [(None, 1), (Some("2026-11-30T10:00:00Z"), 0)] {
+        let found = engine_problems(&engine(json!({"backend": "docker", "reachable": true,
+            "modelsVolume": {"name": "v", "freeBytes": 5, "totalBytes": 9, "seenAt": seen_at}})));
+        assert_eq!(found.len(), count, "{found:?}");
+    }
+}
+
+#[test]
 fn each_problem_of_the_engine_has_its_command() {
     let found = engine_problems(&engine(
         json!({"backend": "docker", "reachable": false, "reason": "EngineForbidden", "message": "permission denied",
