@@ -156,6 +156,7 @@ fn checked(revision: &str, inputs: RevisionInputs) -> ServerChecked {
         documents: [(revision.to_owned(), inputs)].into(),
         document_uids: [(revision.to_owned(), "d".to_owned())].into(),
         logs: std::collections::BTreeMap::new(),
+        taken: std::collections::BTreeSet::new(),
         own_address: None,
     }
 }
