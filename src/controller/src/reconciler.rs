@@ -82,6 +82,11 @@ pub trait Reconciler: Debug + Send + Sync + Sized + 'static {
     /// What to say when only somebody's change helps against a failure ([`Failure::reason`] is there). Pure.
     fn failed(object: &Self::Object, failure: &Seen<Failure>, now: &Now) -> Observed<Self::Status>;
 
+    /// What people should be told of such a failure once its status is written. Pure.
+    fn failed_events(_object: &Self::Object, _failure: &Failure) -> Vec<EventDraft> {
+        Vec::new()
+    }
+
     /// The object is gone; what was remembered of it can go.
     fn forget(&self, uid: &str);
 }

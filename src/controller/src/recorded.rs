@@ -90,6 +90,14 @@ impl Recorded {
     }
 }
 
+/// Whether a document is ours and holds what this checkpoint must answer.
+#[must_use]
+pub fn is_of(checkpoint: &str, document: &ControllerRevision) -> bool {
+    let held = document.data.as_ref();
+    let recorded = held.and_then(|held| Recorded::of_document(&held.0));
+    stored::is_of_models(document) && recorded.is_some_and(|it| it.checkpoint == checkpoint)
+}
+
 /// Name of the document with the recorded probes of a checkpoint; `None` when it is no digest.
 #[must_use]
 pub fn document_name(checkpoint: &str) -> Option<String> {
@@ -147,12 +155,14 @@ mod tests {
         let name = format!("probes-{}", "1".repeat(12));
         assert_eq!(document.metadata.name.as_deref(), Some(name.as_str()));
         assert_eq!(recorded.compare(&document), Holds::Same);
+        assert!(is_of(&digest("1"), &document) && !is_of(&digest("2"), &document));
 
         let before = Recorded::read(&digest("1"), &json!([probe("x", 0.6)])).unwrap();
         assert_eq!(recorded.compare(&before.document("space")), Holds::Before);
         let mut of_somebody = before.document("space");
         of_somebody.metadata.labels = None;
         assert_eq!(recorded.compare(&of_somebody), Holds::SomethingElse);
+        assert!(!is_of(&digest("1"), &of_somebody));
         let other = Recorded::read(&digest("2"), &json!([probe("x", 0.5)])).unwrap();
         assert_eq!(
             recorded.compare(&other.document("space")),

@@ -50,7 +50,10 @@ pub(super) async fn follow(inner: Arc<Inner>) {
                 inner.hint(Hint::Everything);
                 let stream = std::pin::pin!(live.docker.events(Some(options)));
                 // Beside it: what is removed may take its time, and nothing waits for it.
-                tokio::join!(inner.listen(stream), inner.remove_left_over_helpers());
+                tokio::select! {
+                    () = inner.listen(stream) => {}
+                    () = inner.keep_removing_left_over_helpers() => {}
+                }
                 // What broke the stream may have been the engine itself.
                 inner.engine.forget(&live);
                 // Whoever looks now finds out, and says so.

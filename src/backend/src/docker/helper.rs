@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use api::group::Kind;
-use api::label;
+use api::label::{self, Task};
 use bollard::models::{ContainerCreateBody, ContainerSummary};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -20,6 +20,10 @@ use crate::{BackendError, Owner, TaskSpec, task_protocol};
 pub(super) const PATIENCE: Duration = Duration::from_secs(1800);
 /// A helper of this age is nobody's any more, in seconds: an import has [`PATIENCE`] twice.
 const LEFT_OVER_SECONDS: i64 = 3600;
+/// A check of the GPU of this age is nobody's any more, in seconds: it has some ten.
+const CHECK_LEFT_OVER_SECONDS: i64 = 300;
+/// Between two looks for what is left over.
+const LEFT_OVER_EVERY: Duration = Duration::from_secs(3600);
 /// Between two looks whether it has ended.
 const AGAIN: Duration = Duration::from_millis(300);
 /// Bytes of output that are read: a RESULT has at most 256 KiB.
@@ -161,8 +165,16 @@ impl Inner {
         }
     }
 
-    /// Removes helpers that a process left behind which was killed.
-    pub(super) async fn remove_left_over_helpers(&self) {
+    /// Removes what was left behind now, and every hour: what is too young yet, or could not be removed.
+    pub(super) async fn keep_removing_left_over_helpers(&self) {
+        loop {
+            self.remove_left_over_helpers().await;
+            tokio::time::sleep(LEFT_OVER_EVERY).await;
+        }
+    }
+
+    /// Removes helpers, and checks of the GPU, that a process left behind which was killed.
+    async fn remove_left_over_helpers(&self) {
         let instance = self.instance();
         let ours = format!("{}={}", label::INSTANCE, instance.as_str());
         let listed = match self.list("label", vec![ours]).await {
@@ -175,7 +187,9 @@ impl Inner {
         let now = Timestamp::now().as_second();
         let old: Vec<String> = listed
             .into_iter()
-            .filter(|container| is_left_over(container, &prefixes, now))
+            .filter(|container| {
+                is_left_over(container, &prefixes, now) || is_old_check(container, now)
+            })
             .filter_map(|container| container.id)
             .collect();
         for id in old {
@@ -194,15 +208,28 @@ fn is_left_over(container: &ContainerSummary, prefixes: &[String], now_seconds: 
     let is_nobodys = labels.is_some_and(|labels| !labels.contains_key(label::UID));
     let names = container.names.iter().flatten();
     let mut names = names.map(|name| name.trim_start_matches('/'));
-    let is_old = container
-        .created
-        .is_some_and(|at| now_seconds.saturating_sub(at) > LEFT_OVER_SECONDS);
+    let is_old = is_older(container, LEFT_OVER_SECONDS, now_seconds);
     let is_helper = |name: &str| {
         prefixes
             .iter()
             .any(|prefix| name.starts_with(prefix.as_str()))
     };
     is_nobodys && is_old && names.any(is_helper)
+}
+
+/// Whether a container of ours is a check of the GPU that nobody waits for any more. It has an owner, and its name is used
+/// again only by a check for the same one.
+fn is_old_check(container: &ContainerSummary, now_seconds: i64) -> bool {
+    let labels = container.labels.as_ref();
+    let word = labels.and_then(|labels| labels.get(label::TASK));
+    word.is_some_and(|word| word == Task::GpuCheck.as_str())
+        && is_older(container, CHECK_LEFT_OVER_SECONDS, now_seconds)
+}
+
+fn is_older(container: &ContainerSummary, seconds: i64, now_seconds: i64) -> bool {
+    container
+        .created
+        .is_some_and(|at| now_seconds.saturating_sub(at) > seconds)
 }
 
 /// Owner of what has none.
@@ -248,6 +275,25 @@ mod tests {
             let prefixes = Errand::ALL.map(|errand| errand.prefix(&instance));
             let found = is_left_over(&container, &prefixes, 7200);
             assert_eq!(found, expected, "{name} {uid:?} {created}");
+        }
+    }
+
+    #[test]
+    fn old_checks_of_the_gpu_are_left_over() {
+        for (task, created, expected) in [
+            (Some("gpu-check"), 0, true),
+            (Some("gpu-check"), 100, false),
+            (Some("fetch"), 0, false),
+            (None, 0, false),
+        ] {
+            let labels = task.map(|task| (label::TASK.to_owned(), task.to_owned()));
+            let container = ContainerSummary {
+                labels: Some(labels.into_iter().collect()),
+                created: Some(created),
+                ..ContainerSummary::default()
+            };
+            let found = is_old_check(&container, 400);
+            assert_eq!(found, expected, "{task:?} {created}");
         }
     }
 }

@@ -149,6 +149,7 @@ impl<R: Reconciler> Driver<R> {
                 let failure = Seen::of(failure);
                 let status = R::failed(known, &failure, &now);
                 self.write(known, key, &status, span).await?;
+                self.tell(known, R::failed_events(known, failure.get()), &now);
                 Err(failure.get().clone())
             }
             ended => ended,

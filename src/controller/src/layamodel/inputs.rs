@@ -32,6 +32,8 @@ pub struct Checked {
     pub shared: bool,
     /// Whether another model is being deleted with the files of its digest, in the volume of all models.
     pub leaving_twin: bool,
+    /// Its digest, where it is being deleted and no model of its namespace stays that has it too.
+    pub last_of: Option<String>,
     /// Digests that a fetch may remove for space.
     pub prunable: Vec<String>,
     /// Whether it is a trained version beyond those that are kept.
@@ -101,6 +103,8 @@ impl Inputs {
                 .as_ref()
                 .is_some_and(|digest| leaving.contains(digest) && !serving.contains(digest));
         let damaged_at = own.as_ref().and_then(|digest| damaged_at(&servers, digest));
+        let is_last = |digest: &String| !is_unknown && self.is_last(model, digest);
+        let last_of = own.clone().filter(is_last);
         staying.extend(own);
         let prunable = if self.engine.pods || is_unknown {
             Vec::new()
@@ -113,6 +117,7 @@ impl Inputs {
             damaged_at,
             shared,
             leaving_twin,
+            last_of,
             prunable,
             surplus: self.is_surplus(model, &servers),
             engine: self.engine.clone(),
@@ -166,6 +171,21 @@ impl Inputs {
             }
         }
         (leaving, staying)
+    }
+
+    /// Whether a model goes and none of its namespace stays with this digest.
+    fn is_last(&self, model: &LayaModel, digest: &str) -> bool {
+        let models = self.models.state();
+        let stays = models.iter().any(|other| match other.as_ref() {
+            Watched::Parsed(other) => {
+                other.metadata.namespace == model.metadata.namespace
+                    && other.metadata.deletion_timestamp.is_none()
+                    && other.uid() != model.uid()
+                    && self.digest(other).as_deref() == Some(digest)
+            }
+            Watched::Unparsed(_) => false,
+        });
+        model.metadata.deletion_timestamp.is_some() && !stays
     }
 
     fn has_unparsed(&self) -> bool {

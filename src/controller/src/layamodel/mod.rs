@@ -31,17 +31,17 @@ use serde_json::json;
 
 pub use contract::{Wording, contract_document_name};
 pub use inputs::{Checked, Inputs, is_trained};
-pub use plan::{Action, Observation};
+pub use plan::{Action, Document, Observation};
 pub use retention::{Trained, prunable, surplus};
 pub use source::{OWN_VOLUME, Source, Wanted, manifest_digest, wanted};
 
 use self::memory::Memory;
 use self::outcome::Outcome;
 use crate::clock::{Clock, Now};
-use crate::failure::Failure;
+use crate::failure::{Failure, Remedy};
 use crate::metrics::ControllerMetrics;
 use crate::reconciler::{Observed, Plan, Reconciler, Seen};
-use crate::recorded::{Holds, Recorded};
+use crate::recorded::{self, Holds, Recorded};
 use crate::stored;
 
 /// How long a claim may wait before that is said.
@@ -131,6 +131,30 @@ impl LayaModels {
             }
         }
         Ok(stored)
+    }
+
+    /// The document of what a checkpoint must answer, if there is one of ours. A model that goes is not held by one that
+    /// this process may not read.
+    async fn probes_of(
+        &self,
+        model: &LayaModel,
+        checkpoint: &str,
+    ) -> Result<Option<Document>, Failure> {
+        let Some(name) = recorded::document_name(checkpoint) else {
+            return Ok(None);
+        };
+        let document = match self.document(model, &name).await {
+            Err(failure) if failure.remedy() == Remedy::Change => {
+                tracing::warn!(%failure, "recorded probes of a model that goes are left");
+                None
+            }
+            read => read?,
+        };
+        let ours = document.filter(|document| recorded::is_of(checkpoint, document));
+        Ok(ours.map(|document| Document {
+            name,
+            uid: document.uid().unwrap_or_default(),
+        }))
     }
 
     async fn document(
@@ -290,6 +314,10 @@ impl Reconciler for LayaModels {
     }
 
     async fn observe(&self, object: &LayaModel, checked: &Checked) -> Result<Observation, Failure> {
+        let last_probes = match &checked.last_of {
+            Some(digest) => self.probes_of(object, digest).await?,
+            None => None,
+        };
         let Ok(wanted) = &checked.wanted else {
             return Ok(Observation {
                 engine: Ok(Engine {
@@ -297,6 +325,7 @@ impl Reconciler for LayaModels {
                     ..Engine::default()
                 }),
                 documents: Vec::new(),
+                last_probes,
                 unbound_long: false,
             });
         };
@@ -334,6 +363,7 @@ impl Reconciler for LayaModels {
         Ok(Observation {
             engine,
             documents,
+            last_probes,
             unbound_long,
         })
     }
@@ -352,6 +382,9 @@ impl Reconciler for LayaModels {
             Action::Engine { action, .. } => Ok(self.backend.apply(&owner(object), action).await?),
             Action::StoreContract { wording } => self.store(object, wording).await,
             Action::StoreProbes { recorded } => self.store_probes(object, recorded).await,
+            Action::DeleteProbes { document } => {
+                stored::delete(&self.documents(object), &document.name, &document.uid).await
+            }
             Action::AddFinalizer => self.patch_finalizers(object, true).await,
             Action::RemoveFinalizer => self.patch_finalizers(object, false).await,
             Action::DeleteModel => self.delete(object).await,

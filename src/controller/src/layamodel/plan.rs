@@ -37,11 +37,22 @@ pub struct Observation {
     pub engine: Result<Observed, BackendError>,
     /// Documents of wordings and recorded probes that were looked for and need not be stored, by name.
     pub documents: Vec<String>,
+    /// The document of its recorded probes, where it goes as the last that has them.
+    pub last_probes: Option<Document>,
     /// Whether the volume has not been bound for so long that it is said.
     pub unbound_long: bool,
 }
 
 impl Evidence for Observation {}
+
+/// A stored document that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// Its name.
+    pub name: String,
+    /// Its uid: nothing else of that name is removed.
+    pub uid: String,
+}
 
 /// What can be done about a model.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,6 +74,11 @@ pub enum Action {
         /// What.
         recorded: Recorded,
     },
+    /// Removes what a version must answer, which no model has any more.
+    DeleteProbes {
+        /// Where that stands.
+        document: Document,
+    },
     /// The object stays until it is free.
     AddFinalizer,
     /// It may go.
@@ -83,6 +99,7 @@ impl Effect for Action {
         match self {
             Self::Engine { action, .. } => action.name(),
             Self::StoreContract { .. } | Self::StoreProbes { .. } => "StoreRevision",
+            Self::DeleteProbes { .. } => "DeleteRevision",
             Self::AddFinalizer => "AddFinalizer",
             Self::RemoveFinalizer => "RemoveFinalizer",
             Self::DeleteModel => "DeleteModel",
@@ -92,7 +109,9 @@ impl Effect for Action {
     fn destroys(&self) -> Destroys {
         match self {
             Self::Engine { action, .. } if action.destroys() => Destroys::Something,
-            Self::RemoveFinalizer | Self::DeleteModel => Destroys::Something,
+            Self::DeleteProbes { .. } | Self::RemoveFinalizer | Self::DeleteModel => {
+                Destroys::Something
+            }
             _ => Destroys::Nothing,
         }
     }
@@ -102,6 +121,7 @@ impl Effect for Action {
             Self::Engine { action, .. } => action.target(),
             Self::StoreContract { wording } => format!("contract {}", wording.digest),
             Self::StoreProbes { recorded } => format!("probes of {}", recorded.checkpoint),
+            Self::DeleteProbes { document } => format!("ControllerRevision {}", document.name),
             Self::AddFinalizer | Self::RemoveFinalizer => format!("finalizer {MODEL_IN_USE}"),
             Self::DeleteModel => "the object".to_owned(),
         }
@@ -278,7 +298,7 @@ pub(super) fn plan(
         actions = if differs {
             Vec::new()
         } else {
-            vec![Action::RemoveFinalizer]
+            vec![last(goes, seen.get())]
         };
     } else if wish == Hold::Keep && !is_held(model) {
         actions = if differs {
@@ -292,6 +312,16 @@ pub(super) fn plan(
         status: seen.status(ended.status),
         events: ended.events,
         requeue: ended.requeue,
+    }
+}
+
+/// The last thing that is done about a model: once its probes are gone it may go too.
+fn last(goes: bool, observation: &Observation) -> Action {
+    match &observation.last_probes {
+        Some(document) if goes => Action::DeleteProbes {
+            document: document.clone(),
+        },
+        _ => Action::RemoveFinalizer,
     }
 }
 

@@ -5,9 +5,11 @@ use api::condition::ConditionType;
 use api::kinds::{ConditionStatus, LayaServer, LayaServerStatus};
 use api::reason::Reason;
 
+use super::plan;
 use crate::clock::Now;
 use crate::conditions::Conditions;
 use crate::failure::{Failure, Remedy};
+use crate::reconciler::EventDraft;
 
 pub(super) fn failed(server: &LayaServer, failure: &Failure, now: &Now) -> LayaServerStatus {
     let before = server.status.clone().unwrap_or_default();
@@ -50,6 +52,19 @@ pub(super) fn failed(server: &LayaServer, failure: &Failure, now: &Now) -> LayaS
         conditions: conditions.into_list(),
         ..before
     }
+}
+
+/// The event of a failure that nothing said before: the next plan finds its reason on a condition and does not tell it again.
+pub(super) fn event(server: &LayaServer, failure: &Failure) -> Option<EventDraft> {
+    let said = failure.reason()?;
+    let reason = plan::event_of(said)?;
+    let status = server.status.as_ref();
+    let mut before = status.iter().flat_map(|status| &status.conditions);
+    let is_new = !before.any(|condition| condition.reason == said.as_str());
+    is_new.then(|| EventDraft {
+        reason,
+        note: failure.to_string(),
+    })
 }
 
 #[cfg(test)]
@@ -105,6 +120,27 @@ mod tests {
                 (facts.champion, facts.traffic)
             );
             assert_eq!(status.observed_generation, Some(2));
+        }
+    }
+
+    #[test]
+    fn what_an_action_finds_first_is_told_once() {
+        use api::event::EventReason;
+
+        let now = SystemClock.now();
+        for (reason, expected) in [
+            (Reason::NameTaken, Some(EventReason::NameTaken)),
+            (Reason::PortInUse, Some(EventReason::PortInUse)),
+            (Reason::NoSpace, None),
+        ] {
+            let mut server = server(true);
+            let failure = refused(reason);
+            let told = event(&server, &failure);
+            let note = told.as_ref().map(|event| event.note.clone());
+            assert_eq!(told.map(|event| event.reason), expected, "{reason:?}");
+            assert!(note.is_none_or(|note| note.contains("`other` has it")));
+            server.status = Some(failed(&server, &failure, &now));
+            assert_eq!(event(&server, &failure), None, "{reason:?}");
         }
     }
 

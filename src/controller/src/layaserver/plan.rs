@@ -259,9 +259,9 @@ fn renew(view: &View<'_>, draft: &mut Draft, saying: &Saying) {
     }
 }
 
-/// Events of conditions that became false, or false for another reason.
-fn tell_changes(view: &View<'_>, draft: &mut Draft, saying: &Saying) {
-    let told = |reason: Reason| match reason {
+/// The event of a condition that is false for this reason, where it has one.
+pub(super) const fn event_of(reason: Reason) -> Option<EventReason> {
+    match reason {
         Reason::CrashLoop => Some(EventReason::CrashLoop),
         Reason::OutOfMemory => Some(EventReason::OutOfMemory),
         Reason::PortInUse => Some(EventReason::PortInUse),
@@ -278,7 +278,11 @@ fn tell_changes(view: &View<'_>, draft: &mut Draft, saying: &Saying) {
         | Reason::ContractMismatch
         | Reason::QuestionsUnknown => Some(EventReason::ProbeFailed),
         _ => None,
-    };
+    }
+}
+
+/// Events of conditions that became false, or false for another reason.
+fn tell_changes(view: &View<'_>, draft: &mut Draft, saying: &Saying) {
     for kind in [
         ConditionType::Available,
         ConditionType::ContractMatched,
@@ -289,7 +293,7 @@ fn tell_changes(view: &View<'_>, draft: &mut Draft, saying: &Saying) {
         let Some(said) = saying.get(kind) else {
             continue;
         };
-        let Some(event) = told(said.because.reason) else {
+        let Some(event) = event_of(said.because.reason) else {
             continue;
         };
         let same =

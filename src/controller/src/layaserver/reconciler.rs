@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::own_addresses::OwnAddresses;
 use crate::probe::{Prober, ReplicaProbe, ServerId};
 use crate::queue::Key;
-use crate::reconciler::{Observed, Plan, Reconciler, Seen as Evident};
+use crate::reconciler::{EventDraft, Observed, Plan, Reconciler, Seen as Evident};
 use crate::reports::RevisionReader;
 use crate::stored;
 use crate::watched::Watched;
@@ -342,6 +342,10 @@ impl Reconciler for LayaServers {
         now: &Now,
     ) -> Observed<LayaServerStatus> {
         failure.status(failed::failed(object, failure.get(), now))
+    }
+
+    fn failed_events(object: &LayaServer, failure: &Failure) -> Vec<EventDraft> {
+        failed::event(object, failure).into_iter().collect()
     }
 
     fn forget(&self, uid: &str) {

@@ -77,6 +77,7 @@ struct Life {
     shared: bool,
     leaving_twin: bool,
     documents: BTreeSet<String>,
+    last_probes: Option<Document>,
     unbound_long: bool,
     surplus: bool,
     fetch_age: Option<Duration>,
@@ -104,6 +105,7 @@ impl Life {
             shared: false,
             leaving_twin: false,
             documents: BTreeSet::new(),
+            last_probes: None,
             unbound_long: false,
             surplus: false,
             fetch_age: None,
@@ -141,6 +143,7 @@ impl Life {
             damaged_at: self.damaged_at,
             shared: self.shared,
             leaving_twin: self.leaving_twin,
+            last_of: None,
             prunable: Vec::new(),
             surplus: self.surplus,
             engine: capabilities,
@@ -158,6 +161,7 @@ impl Life {
                     ..Engine::default()
                 }),
                 documents: Vec::new(),
+                last_probes: self.last_probes.clone(),
                 unbound_long: false,
             };
         };
@@ -175,6 +179,7 @@ impl Life {
                 })
             }),
             documents: self.documents.iter().cloned().collect(),
+            last_probes: self.last_probes.clone(),
             unbound_long: self.unbound_long,
         }
     }
@@ -239,6 +244,9 @@ impl Life {
             }
             Action::StoreProbes { recorded } => {
                 self.documents.insert(recorded.document_name());
+            }
+            Action::DeleteProbes { document } => {
+                assert_eq!(self.last_probes.take().as_ref(), Some(document));
             }
             Action::AddFinalizer => {
                 self.model.metadata.finalizers = Some(vec![MODEL_IN_USE.to_owned()]);

@@ -1086,3 +1086,24 @@ fn recorded_probes_whose_name_is_taken_hold_no_model_up() {
         assert_eq!(is_settled(document), settled, "{document:?}");
     }
 }
+
+#[test]
+fn recorded_probes_go_with_the_last_model_that_has_them_before_its_finalizer() {
+    for kill in [Kill::Never, Kill::Before(0), Kill::Before(1)] {
+        let mut life = Life::new(&volume());
+        life.settle();
+        life.last_probes = Some(Document {
+            name: "probes-1".to_owned(),
+            uid: "p1".to_owned(),
+        });
+        life.settle();
+        assert!(!life.done.contains(&"DeleteRevision"), "it stays");
+        life.delete();
+        life.pass(kill);
+        life.pass(kill);
+        life.settle();
+        assert!(life.gone && life.last_probes.is_none());
+        let place = |name| life.done.iter().position(|it| *it == name);
+        assert!(place("DeleteRevision") < place("RemoveFinalizer"));
+    }
+}
