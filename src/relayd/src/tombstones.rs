@@ -75,7 +75,7 @@ fn said(answer: &Value) -> Result<bool, String> {
 fn refused(error: &kube::Error) -> String {
     match error {
         // An API server knows no such path, and may not even say so.
-        kube::Error::Api(status) if matches!(status.code, 403 | 404 | 405) => format!(
+        kube::Error::Api(status) if matches!(status.code, 403..=405) => format!(
             "what serves the objects does not remember deleted ones ({}), so children of these are not swept; `relayd local` \
              of this release does",
             status.code

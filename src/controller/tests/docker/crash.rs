@@ -45,7 +45,7 @@ async fn replaced_with_an_end(how: How, points: &Points, at: usize) -> Value {
     let world = World::new().await;
     let first = world.start_with(points.stopping(at));
     points
-        .end_when_stopped(how, first, || world.start(), replaced(&world))
+        .end_when_stopped(how, first, || world.start(), Box::pin(replaced(&world)))
         .await
 }
 
@@ -79,17 +79,22 @@ async fn taken_back_with_an_end(how: How, points: &Points, at: usize) -> Value {
     let world = &world;
     let first = world.start_with(points.stopping(at));
     points
-        .end_when_stopped(how, first, || world.start(), taken_back(world, &weak))
+        .end_when_stopped(
+            how,
+            first,
+            || world.start(),
+            Box::pin(taken_back(world, &weak)),
+        )
         .await
 }
 
 async fn replaced_with_ends(how: How, sample: Option<usize>) {
-    let story = async |points: &Points, at| replaced_with_an_end(how, points, at).await;
+    let story = async |points: &Points, at| Box::pin(replaced_with_an_end(how, points, at)).await;
     matrix(FEWEST_POINTS, sample, AT_ONCE, story).await;
 }
 
 async fn taken_back_with_ends(how: How, sample: Option<usize>) {
-    let story = async |points: &Points, at| taken_back_with_an_end(how, points, at).await;
+    let story = async |points: &Points, at| Box::pin(taken_back_with_an_end(how, points, at)).await;
     matrix(FEWEST_POINTS, sample, AT_ONCE, story).await;
 }
 

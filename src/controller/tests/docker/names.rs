@@ -127,7 +127,7 @@ async fn fault_07_deleted_while_no_controller_runs_its_containers_are_swept() {
     .await;
     assert_eq!(
         world.containers("main"),
-        [container.clone()],
+        std::slice::from_ref(&container),
         "one look is not enough"
     );
     cut.until_swept("main", &container.uid).await;

@@ -41,7 +41,7 @@ async fn fault_19_a_stranger_with_the_next_name_is_named_and_untouched_until_it_
     );
     let state = ["inspect", "--format", "{{.Id}} {{.State.Status}}", &next];
     assert_eq!(world.on().told(&state), format!("{stranger} created"));
-    assert_eq!(world.containers("main"), [first.clone()]);
+    assert_eq!(world.containers("main"), std::slice::from_ref(&first));
 
     world.on().told(&["rm", &next]);
     until("there are two", || async {

@@ -62,16 +62,16 @@ async fn the_end_is_the_same(how: How, sample: Option<usize>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fault_09_killed_before_and_after_writes_the_end_is_the_same() {
-    the_end_is_the_same(How::Killed, Some(SAMPLE)).await;
+    Box::pin(the_end_is_the_same(How::Killed, Some(SAMPLE))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "the whole matrix takes minutes"]
 async fn fault_09_killed_before_and_after_every_write_the_end_is_the_same() {
-    the_end_is_the_same(How::Killed, None).await;
+    Box::pin(the_end_is_the_same(How::Killed, None)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fault_38_told_to_end_before_and_after_writes_the_end_is_the_same() {
-    the_end_is_the_same(How::Told, Some(SAMPLE)).await;
+    Box::pin(the_end_is_the_same(How::Told, Some(SAMPLE))).await;
 }

@@ -241,7 +241,7 @@ fn marks_in_place(model: &LayaModel, wanted: &Wanted, checked: &Checked) -> bool
 /// Whether there is nothing to do for its data. What is to be marked in place may lie there though nobody looked yet.
 const fn is_untouched(facts: &LayaModelStatus, marks: bool) -> bool {
     let was_never_seen = facts.digest.is_none();
-    !has_data(facts) && !(marks && was_never_seen)
+    !(has_data(facts) || marks && was_never_seen)
 }
 
 fn without_data(mut facts: LayaModelStatus) -> LayaModelStatus {

@@ -309,7 +309,7 @@ fn fault_30_a_router_that_has_not_taken_a_step_holds_it() {
     world.edit(&json!({"modelRef": {"name": "v2"}}));
     world.until("step 1", |world| world.traffic() == "v1:90 v2:10");
     let generation = world.status().traffic.unwrap().generation;
-    world.taken = generation.map(|generation| generation - 1);
+    world.router_has = generation.map(|generation| generation - 1);
     for _ in 0..20 {
         world.tick(10);
         world.pass(Kill::Never);
@@ -319,7 +319,7 @@ fn fault_30_a_router_that_has_not_taken_a_step_holds_it() {
         ("Shifting", "v1:90 v2:10")
     );
     world.until_state("Paused");
-    world.taken = None;
+    world.router_has = None;
     world.until("all", |world| world.traffic() == "v2:100");
     assert!(world.status().rejected.is_empty());
 }

@@ -116,7 +116,7 @@ pub(super) struct World {
     pub(super) promotions: Vec<Promotion>,
     pub(super) report: Result<(), String>,
     /// Generation of the traffic that the router has; the newest when not given.
-    pub(super) taken: Option<i64>,
+    pub(super) router_has: Option<i64>,
     /// Errors in a hundred requests, and p95, by revision.
     pub(super) errors: BTreeMap<String, (u64, u32)>,
     pub(super) differ_percent: u64,
@@ -201,7 +201,7 @@ impl World {
             gate: GateView::None,
             promotions: Vec::new(),
             report: Ok(()),
-            taken: None,
+            router_has: None,
             errors: BTreeMap::new(),
             differ_percent: 0,
             external: None,
@@ -279,7 +279,7 @@ impl World {
             report: self.report.clone().map(|()| RevisionReports {
                 instance: "one".to_owned(),
                 server: "space/main".to_owned(),
-                traffic_generation: self.taken.unwrap_or(generation),
+                traffic_generation: self.router_has.unwrap_or(generation),
                 revisions: self.requests.values().cloned().collect(),
             }),
             ages,
