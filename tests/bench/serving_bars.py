@@ -228,7 +228,9 @@ class World:
         """What the next case begins with: the healthy image, and the version that serves is the wish."""
         champion = self.champion()
         self.patch({"modelRef": {"name": champion["model"]}, "image": self.options.fault_image, "replicas": 1,
-                    "rollout": {"strategy": "BlueGreen", "rollbackWindowSeconds": 20, "abort": None}})
+                    "rollout": {"strategy": "BlueGreen", "rollbackWindowSeconds": 20, "abort": None,
+                                # What a case took back may be tried again by the next one.
+                                "retry": int(time.time())}})
         self.until("it rests", self.rests, 180)
 
     def end(self):

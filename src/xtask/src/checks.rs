@@ -60,9 +60,8 @@ fn with_engine(programs: &[&str]) -> Command {
 fn on_postgres() -> Result<(), String> {
     let server = || Command::new(root().join("tests/engines/postgres.sh"));
     let address = output(server().arg("start"))?;
-    let tested =
-        run(with_engine(&["conformance", "faults", "props_engines"])
-            .env("RELAY_TEST_POSTGRES", address.trim()));
+    let tested = run(with_engine(&["conformance", "faults", "props_engines"])
+        .env("RELAY_TEST_POSTGRES", address.trim()));
     let stopped = run(server().arg("stop"));
     tested.and(stopped)
 }
