@@ -281,7 +281,8 @@ pub(super) fn record(view: &View<'_>, version: &mut Version, replicas: &Replicas
     let level = probes().filter_map(|probe| probe.questions.level);
     let weakest = level.max_by_key(|level| *level == ProbeLevel::Shape);
     version.probe = Some(ProbeSeen {
-        level: weakest,
+        // A round that only just begins does not say it again.
+        level: weakest.or_else(|| version.probe.as_ref()?.level),
         passed_at: Some(view.now()),
     });
 }
