@@ -241,9 +241,67 @@ fn digests(model: &LayaModel) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use api::kinds::laya_server::{ServerApi, Serving};
+    use api::kinds::shared::{Device, DevicePolicy};
+    use backend::{RENDER_VERSION, RevisionInputs, RunState};
     use serde_json::json;
 
     use super::*;
+
+    fn server_of(digest: Option<&str>) -> ServerSeen {
+        let inputs = digest.map(|digest| RevisionInputs {
+            owner_uid: "u1".to_owned(),
+            digest: digest.to_owned(),
+            contract: None,
+            image: String::new(),
+            server_api: ServerApi::Relay,
+            device: Device::Auto,
+            device_policy: DevicePolicy::Require,
+            gpu: None,
+            resources: None,
+            serving: Serving::default(),
+            pod: None,
+            render_version: RENDER_VERSION,
+        });
+        ServerSeen {
+            revision: "0123456789".to_owned(),
+            ordinal: 0,
+            state: RunState::Exited,
+            started_at: None,
+            restarts: 0,
+            exit_code: None,
+            oom_killed: false,
+            image_id: None,
+            url: None,
+            spec_hash: None,
+            hash_matches: None,
+            tampered: Vec::new(),
+            waiting: None,
+            memory_bytes: 0,
+            model: None,
+            inputs,
+            checkpoint: None,
+            log_tail: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_a_container_has_is_named_and_one_that_does_not_say_it_holds_all_up() {
+        let owner = Owner {
+            kind: Kind::LayaServer,
+            namespace: "space".to_owned(),
+            name: "main".to_owned(),
+            uid: "u1".to_owned(),
+        };
+        let mut by: BTreeMap<_, _> =
+            [("sha256:a".to_owned(), "LayaModel space/m".to_owned())].into();
+        // One that is stopped is started again from the same files.
+        let seen = [server_of(Some("sha256:a")), server_of(Some("sha256:b"))];
+        name_those_of(&owner, &seen, &mut by).unwrap();
+        assert_eq!(by["sha256:a"], "LayaModel space/m");
+        assert_eq!(by["sha256:b"], "a container of LayaServer space/main");
+        assert!(name_those_of(&owner, &[server_of(None)], &mut by).is_err());
+    }
 
     #[test]
     fn what_an_object_names_or_what_serves_is_not_to_go() {
