@@ -54,7 +54,10 @@ async fn judge_and_delete(daemon: &Daemon, asked: Prune) -> Answer {
     if dry_run {
         return Ok(json_answer(StatusCode::OK, &judged.said(&lying)));
     }
-    let gone: Vec<String> = judged.gone.iter().map(|one| one.digest.clone()).collect();
+    // From here on no fetch builds on them, and what a model named before that is seen by one more look.
+    let _doomed = engine.parts.doomed.during(&judged.digests());
+    let named = Box::pin(who_names(daemon, engine)).await?;
+    let gone = judge(&lying, &named, Some(&judged.digests())).digests();
     if gone.is_empty() {
         let nothing = json!({
             "ok": true, "deleted": [], "kept": [], "freedBytes": 0, "unknown": lying.unknown,
@@ -126,6 +129,11 @@ struct Judged<'a> {
 }
 
 impl Judged<'_> {
+    /// Of what goes.
+    fn digests(&self) -> Vec<String> {
+        self.gone.iter().map(|one| one.digest.clone()).collect()
+    }
+
     fn said(&self, lying: &ModelsView) -> Value {
         let gone = self
             .gone
