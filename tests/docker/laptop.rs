@@ -216,6 +216,11 @@ fn fault_37_a_store_that_is_lost_leaves_servers_running_until_they_are_claimed_a
     assert!(status.contains("objects.db.damaged-"), "{status}");
     assert!(status.contains("up --recover"), "{status}");
     assert_eq!(laptop.running(), running, "it serves on, unclaimed");
+    // No object names what it reads, and it is not to go all the same.
+    let pruned = laptop.done(&["model", "prune", "--dry-run", "-o", "json"]);
+    let pruned = pruned.document();
+    assert_eq!(pruned["unnamed"], json!([]), "{pruned}");
+    assert_eq!(pruned["kept"].as_array().map(Vec::len), Some(1), "{pruned}");
 
     laptop.done(&["delete", "ls", "main", "--yes"]);
     laptop.done(&["up", "--recover"]);

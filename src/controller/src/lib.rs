@@ -9,6 +9,7 @@ pub mod clock;
 pub mod conditions;
 pub mod context;
 mod controller;
+mod doomed;
 pub mod driver;
 pub mod events;
 pub mod failure;
@@ -37,4 +38,5 @@ pub use context::Namespaces;
 pub use controller::{
     Controller, ControllerParts, Engine, NoTombstones, Tombstones, Unclaimed, UnclaimedOwners,
 };
+pub use doomed::{Doomed, DoomedGuard};
 pub use own_addresses::OwnAddresses;

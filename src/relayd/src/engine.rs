@@ -12,7 +12,7 @@ use backend::{
     Action, Backend, BackendError, ModelsView, Ordinals, Owner, Question, RunState, ServerSeen,
 };
 use controller::reports::RevisionReader;
-use controller::{Engine, OwnAddresses, Tombstones, UnclaimedOwners};
+use controller::{Doomed, Engine, OwnAddresses, Tombstones, UnclaimedOwners};
 use files::Places;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -115,6 +115,7 @@ impl LocalEngine {
                 unclaimed: UnclaimedOwners::default(),
                 reports: beside.reports,
                 own_addresses: OwnAddresses::default(),
+                doomed: Doomed::default(),
             },
             inside,
             docker,

@@ -7,6 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use super::sweep::UnclaimedOwners;
+use crate::doomed::Doomed;
 use crate::own_addresses::OwnAddresses;
 use crate::reports::RevisionReader;
 
@@ -27,6 +28,8 @@ pub struct Engine {
     pub reports: Arc<dyn RevisionReader>,
     /// Where the router of this process and its daemon listen: nothing that `spec.external` may name.
     pub own_addresses: OwnAddresses,
+    /// Checkpoints that this process deletes by hand right now: no fetch may build on them.
+    pub doomed: Doomed,
 }
 
 /// Remembers deleted objects for 30 days (control-plane 1.4).

@@ -15,6 +15,7 @@ use kube::runtime::reflector::Store;
 
 use super::retention::{self, Trained};
 use super::source::{Wanted, wanted};
+use crate::doomed::Doomed;
 use crate::routingpolicy::{ChampionView, ServerView};
 use crate::watched::Watched;
 
@@ -30,7 +31,8 @@ pub struct Checked {
     /// Whether its files are another's too: a model that does not leave with them has the digest, or a server has, or there
     /// is a model that cannot be read.
     pub shared: bool,
-    /// Whether another model is being deleted with the files of its digest, in the volume of all models.
+    /// Whether the files of its digest are being removed from the volume of all models: with another model that is being
+    /// deleted, or by hand.
     pub leaving_twin: bool,
     /// Its digest, where it is being deleted and no model of its namespace stays that has it too.
     pub last_of: Option<String>,
@@ -55,6 +57,7 @@ pub struct Inputs {
     engine: Capabilities,
     image: String,
     keep_trained: usize,
+    doomed: Doomed,
     /// What each source asks for, by uid: it cannot change.
     known: Mutex<HashMap<String, Result<Arc<Wanted>, String>>>,
 }
@@ -79,6 +82,7 @@ impl Inputs {
             engine: engine.backend.capabilities().clone(),
             image: engine.laya_image.clone(),
             keep_trained: engine.keep_trained,
+            doomed: engine.doomed.clone(),
             known: Mutex::default(),
         }
     }
@@ -99,9 +103,10 @@ impl Inputs {
                 .is_some_and(|digest| staying.contains(digest) || serving.contains(digest));
         // What serves is not removed, so nobody need wait for its end.
         let leaving_twin = !self.engine.pods
-            && own
-                .as_ref()
-                .is_some_and(|digest| leaving.contains(digest) && !serving.contains(digest));
+            && own.as_ref().is_some_and(|digest| {
+                let goes = leaving.contains(digest) && !serving.contains(digest);
+                goes || self.doomed.has(digest)
+            });
         let damaged_at = own.as_ref().and_then(|digest| damaged_at(&servers, digest));
         let is_last = |digest: &String| !is_unknown && self.is_last(model, digest);
         let last_of = own.clone().filter(is_last);

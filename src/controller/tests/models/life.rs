@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use api::kinds::ConditionStatus;
+use api::kinds::{ConditionStatus, LayaModel};
 use api::label::Task;
 use backend::TaskKey;
 use controller::metrics::{PassResult, WriteResult};
 use kube::ResourceExt;
+use serde_json::json;
 use testkit::backend::{Script, fetched, refused};
 
 use crate::world::{World, digest, says, source, until};
@@ -86,6 +87,31 @@ async fn a_restart_in_the_middle_of_a_fetch_goes_on_with_it() {
     })
     .await;
     second.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_version_that_is_being_pruned_by_hand_is_fetched_afterwards() {
+    let world = World::new().await;
+    let object = json!({
+        "apiVersion": "relay.dev/v1alpha1", "kind": "LayaModel", "metadata": {"name": "v1"}, "spec": source(1),
+    });
+    let object: LayaModel = serde_json::from_value(object).unwrap();
+    let pruned = world.doomed.during(&[digest(&object)]);
+    let running = world.start();
+    let model = world.create("v1", &source(1)).await;
+    world
+        .until("v1", "it waits for the prune", |model| {
+            let conditions = model.status.as_ref().map(|status| &status.conditions);
+            conditions.into_iter().flatten().any(|condition| {
+                condition.type_ == "Ready" && condition.message.contains("model prune")
+            })
+        })
+        .await;
+    assert!(world.engine.children(&model.uid().unwrap()).1.is_empty());
+    drop(pruned);
+    world.engine.hint(backend::Hint::Everything);
+    world.until_ready("v1").await;
+    running.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -11,7 +11,9 @@ use controller::clock::{Clock, Now, SystemClock};
 use controller::faults::FaultPoints;
 use controller::fence::Fence;
 use controller::metrics::ControllerMetrics;
-use controller::{Controller, ControllerParts, Engine, Namespaces, Tombstones, UnclaimedOwners};
+use controller::{
+    Controller, ControllerParts, Doomed, Engine, Namespaces, Tombstones, UnclaimedOwners,
+};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use k8s_openapi::api::core::v1::Namespace;
@@ -37,6 +39,7 @@ pub(crate) struct World {
     pub(crate) engine: Arc<FakeBackend>,
     pub(crate) clock: Arc<Jumping>,
     pub(crate) unclaimed: UnclaimedOwners,
+    pub(crate) doomed: Doomed,
     store: ObjectStore,
     _folder: tempfile::TempDir,
 }
@@ -106,6 +109,7 @@ impl World {
             engine: FakeBackend::docker(),
             clock: Arc::default(),
             unclaimed: UnclaimedOwners::default(),
+            doomed: Doomed::default(),
             store: opened.store,
             _folder: folder,
         }
@@ -245,6 +249,7 @@ impl World {
                 unclaimed: self.unclaimed.clone(),
                 reports: Arc::new(controller::reports::NoReports),
                 own_addresses: controller::OwnAddresses::default(),
+                doomed: self.doomed.clone(),
             }),
         });
         let (trigger, shutdown) = ShutdownTrigger::new();

@@ -265,6 +265,7 @@ impl Objects {
                 unclaimed: self.unclaimed.clone(),
                 reports,
                 own_addresses: controller::OwnAddresses::default(),
+                doomed: controller::Doomed::default(),
             }),
         });
         let (trigger, shutdown) = ShutdownTrigger::new();

@@ -54,7 +54,10 @@ async fn judge_and_delete(daemon: &Daemon, asked: Prune) -> Answer {
     if dry_run {
         return Ok(json_answer(StatusCode::OK, &judged.said(&lying)));
     }
-    let gone: Vec<String> = judged.gone.iter().map(|one| one.digest.clone()).collect();
+    // From here on no fetch builds on them, and what a model named before that is seen by one more look.
+    let _doomed = engine.parts.doomed.during(&judged.digests());
+    let named = Box::pin(who_names(daemon, engine)).await?;
+    let gone = judge(&lying, &named, Some(&judged.digests())).digests();
     if gone.is_empty() {
         let nothing = json!({
             "ok": true, "deleted": [], "kept": [], "freedBytes": 0, "unknown": lying.unknown,
@@ -126,6 +129,11 @@ struct Judged<'a> {
 }
 
 impl Judged<'_> {
+    /// Of what goes.
+    fn digests(&self) -> Vec<String> {
+        self.gone.iter().map(|one| one.digest.clone()).collect()
+    }
+
     fn said(&self, lying: &ModelsView) -> Value {
         let gone = self
             .gone
@@ -241,9 +249,67 @@ fn digests(model: &LayaModel) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use api::kinds::laya_server::{ServerApi, Serving};
+    use api::kinds::shared::{Device, DevicePolicy};
+    use backend::{RENDER_VERSION, RevisionInputs, RunState};
     use serde_json::json;
 
     use super::*;
+
+    fn server_of(digest: Option<&str>) -> ServerSeen {
+        let inputs = digest.map(|digest| RevisionInputs {
+            owner_uid: "u1".to_owned(),
+            digest: digest.to_owned(),
+            contract: None,
+            image: String::new(),
+            server_api: ServerApi::Relay,
+            device: Device::Auto,
+            device_policy: DevicePolicy::Require,
+            gpu: None,
+            resources: None,
+            serving: Serving::default(),
+            pod: None,
+            render_version: RENDER_VERSION,
+        });
+        ServerSeen {
+            revision: "0123456789".to_owned(),
+            ordinal: 0,
+            state: RunState::Exited,
+            started_at: None,
+            restarts: 0,
+            exit_code: None,
+            oom_killed: false,
+            image_id: None,
+            url: None,
+            spec_hash: None,
+            hash_matches: None,
+            tampered: Vec::new(),
+            waiting: None,
+            memory_bytes: 0,
+            model: None,
+            inputs,
+            checkpoint: None,
+            log_tail: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_a_container_has_is_named_and_one_that_does_not_say_it_holds_all_up() {
+        let owner = Owner {
+            kind: Kind::LayaServer,
+            namespace: "space".to_owned(),
+            name: "main".to_owned(),
+            uid: "u1".to_owned(),
+        };
+        let mut by: BTreeMap<_, _> =
+            [("sha256:a".to_owned(), "LayaModel space/m".to_owned())].into();
+        // One that is stopped is started again from the same files.
+        let seen = [server_of(Some("sha256:a")), server_of(Some("sha256:b"))];
+        name_those_of(&owner, &seen, &mut by).unwrap();
+        assert_eq!(by["sha256:a"], "LayaModel space/m");
+        assert_eq!(by["sha256:b"], "a container of LayaServer space/main");
+        assert!(name_those_of(&owner, &[server_of(None)], &mut by).is_err());
+    }
 
     #[test]
     fn what_an_object_names_or_what_serves_is_not_to_go() {

@@ -129,7 +129,8 @@ pub(super) fn next(mut pass: Pass<'_>) -> Ended {
     }
     if pass.checked.leaving_twin && *pass.wanted.role() == VolumeRole::Models {
         // What it publishes would be removed by a prune that began before this model was there.
-        let message = "its files are being removed for another LayaModel; wait";
+        let message =
+            "its files are being removed, for another LayaModel or by `relayctl model prune`; wait";
         let stand = stands::pending(&pass, Reason::NotStarted, message.to_owned()).working();
         return pass.end_with(stand, Requeue::Waiting);
     }
