@@ -60,7 +60,11 @@ enum Task {
         name: String,
     },
     /// Builds all container images.
-    Images,
+    Images {
+        /// As `cargo xtask test` does: quickly, and laya under the tag `for-tests`.
+        #[arg(long)]
+        for_tests: bool,
+    },
     /// Writes shell completions and manual pages below a folder.
     Shell {
         /// Where.
@@ -122,7 +126,8 @@ fn main() -> ExitCode {
         Task::Crds { check: false } => crds::write(),
         Task::Deps => deps::run(),
         Task::Image { name } => image::build(&name),
-        Task::Images => image::build_all(),
+        Task::Images { for_tests: false } => image::build_all(),
+        Task::Images { for_tests: true } => image::build_for_tests(),
         Task::Shell { folder } => shell::run(&command::root().join(folder)),
         Task::Load {
             url,
