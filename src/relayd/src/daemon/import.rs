@@ -4,20 +4,18 @@
 
 use std::path::{Path, PathBuf};
 
-use api::group::{API_VERSION, Kind, MAX_NAME};
+use api::group::{API_VERSION, MAX_NAME};
 use api::kinds::LayaModel;
 use api::reason::Reason;
-use api::{field_manager, label};
 use axum::extract::State;
 use backend::docker::Expected;
 use backend::embedded::MODELS;
 use bytes::Bytes;
-use controller::wording::{document_data, document_name};
-use decision::Contract;
+use controller::layamodel::Wording;
 use http::StatusCode;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::Api;
-use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -47,60 +45,17 @@ struct AsWritten {
     decisions: Option<Box<RawValue>>,
 }
 
-/// The questions of a version in its own words.
-#[derive(Debug, PartialEq, Eq)]
-struct Wording {
-    /// Contract digest.
-    digest: String,
-    /// `decisions.json`.
-    text: String,
-}
-
-impl Wording {
-    fn read(text: &str) -> Result<Self, String> {
-        let contract = Contract::import(text.as_bytes()).map_err(|error| error.to_string())?;
-        Ok(Self {
-            digest: contract.digest().to_string(),
-            text: text.to_owned(),
-        })
+/// The wording in a body: `decisions` as an object, or as its text.
+fn wording_of(body: &[u8], decisions: Option<&Value>) -> Result<Option<Wording>, String> {
+    let Some(decisions) = decisions else {
+        return Ok(None);
+    };
+    if let Some(text) = decisions.as_str() {
+        return Wording::read(text).map(Some);
     }
-
-    /// Of a body: `decisions` as an object, or as its text.
-    fn of_body(body: &[u8], decisions: Option<&Value>) -> Result<Option<Self>, String> {
-        let Some(decisions) = decisions else {
-            return Ok(None);
-        };
-        if let Some(text) = decisions.as_str() {
-            return Self::read(text).map(Some);
-        }
-        let written: AsWritten = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-        let text = written.decisions.map(|raw| raw.get().to_owned());
-        Self::read(&text.unwrap_or_default()).map(Some)
-    }
-
-    fn document(&self, namespace: &str) -> ControllerRevision {
-        let labels = [
-            (label::APP_NAME, label::APP),
-            (label::PART_OF, label::RELAY),
-            (label::MANAGED_BY, field_manager::CONTROLLER),
-            (label::KIND, Kind::LayaModel.as_str()),
-            (label::NAMESPACE, namespace),
-        ];
-        ControllerRevision {
-            metadata: ObjectMeta {
-                name: Some(document_name(&self.digest)),
-                namespace: Some(namespace.to_owned()),
-                labels: Some(
-                    labels
-                        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                        .into(),
-                ),
-                ..ObjectMeta::default()
-            },
-            data: Some(document_data(&self.text)),
-            revision: 1,
-        }
-    }
+    let written: AsWritten = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let text = written.decisions.map(|raw| raw.get().to_owned());
+    Wording::read(&text.unwrap_or_default()).map(Some)
 }
 
 /// A folder on its way to a model.
@@ -154,7 +109,7 @@ pub(super) async fn import(State(daemon): State<Daemon>, body: Bytes) -> Answer 
             format!("expected 1 to {MAX_NAME} of a-z, 0-9 and -, a letter first and no - last"),
         ));
     }
-    let wording = Wording::of_body(&body, decisions.as_ref());
+    let wording = wording_of(&body, decisions.as_ref());
     let wording = wording.map_err(|why| Refusal::field("decisions", why))?;
     let models: Api<LayaModel> = Api::namespaced(daemon.0.client.clone(), &namespace);
     let known = models.get_opt(&name).await?;
@@ -464,11 +419,11 @@ mod tests {
         // In a body it stands as an object or as its text.
         let body = format!("{{\"decisions\": {text}}}");
         let tree: Value = serde_json::from_str(&body).unwrap();
-        let read = Wording::of_body(body.as_bytes(), tree.get("decisions"));
+        let read = wording_of(body.as_bytes(), tree.get("decisions"));
         assert_eq!(read.unwrap().unwrap().digest, digest);
-        let as_text = Wording::of_body(b"", Some(&Value::from(text)));
+        let as_text = wording_of(b"", Some(&Value::from(text)));
         assert_eq!(as_text.unwrap().unwrap().digest, digest);
-        assert_eq!(Wording::of_body(b"", None), Ok(None));
-        assert!(Wording::of_body(b"{\"decisions\": {}}", Some(&json!({}))).is_err());
+        assert_eq!(wording_of(b"", None), Ok(None));
+        assert!(wording_of(b"{\"decisions\": {}}", Some(&json!({}))).is_err());
     }
 }
