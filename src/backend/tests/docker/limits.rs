@@ -136,12 +136,13 @@ async fn device_auto_is_checked_once_where_there_are_signs_of_a_gpu() {
     assert_eq!(seen.gpu_memory_bytes, Some(0), "there is none");
     assert!(seen.tasks.is_empty(), "the check is gone: {:?}", seen.tasks);
     let made = "{{.Action}} {{.Actor.Attributes.name}}";
+    // The command cuts the end to whole seconds, so one of this second would miss what was just made: it is asked up to the
+    // next.
     let events = run.told(&[
         "events",
         "--since",
         "10m",
-        "--until",
-        "0s",
+        "--until=-1s",
         "--filter",
         "event=create",
         "--format",
